@@ -1,0 +1,33 @@
+"""What can go wrong, as one small tree.
+
+Every error is also a ``ValueError`` or a ``RuntimeError``, so callers who do not know Orbitune still catch it.
+A message says what was wrong, what was got, what was expected, and the likely causes.
+"""
+
+from collections.abc import Iterable
+
+
+class OrbituneError(Exception):
+    """Base of every error that Orbitune raises on purpose."""
+
+
+class InputError(OrbituneError, ValueError):
+    """Something the user passed has the wrong shape, type, range or name."""
+
+
+class NotLogConcaveError(InputError):
+    """A likelihood for which the sample bound would not be a bound."""
+
+
+class UnsupportedKernelError(InputError):
+    """A kernel that lacks what an estimator needs (for example a known spectral density)."""
+
+
+class NumericalError(OrbituneError, RuntimeError):
+    """A computation failed although the input looked right (for example a Cholesky factorisation)."""
+
+
+def unknown_name(what: str, got: object, valid: Iterable[object]) -> InputError:
+    """An unknown name, answered with the list of the valid ones."""
+    names = ", ".join(sorted(str(name) for name in valid))
+    return InputError(f"unknown {what} {got!r}; choose one of: {names}")

@@ -1,0 +1,133 @@
+"""q(u), whitened: u = L v with L Lᵀ = Kuu and q(v) = N(m, Σ), one (m, Σ) per output.
+
+Two ways to hold it: natural parameters with natural-gradient steps, and mean and Cholesky factor for ordinary
+optimisers. Everything else only sees the resulting :class:`WhitenedLaw`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orbitune.errors import InputError
+from orbitune.gp.linalg import JitterPolicy, cholesky
+from orbitune.random import normal
+
+
+@dataclass(frozen=True)
+class WhitenedLaw:
+    """q(v) = N(m, RᵀR) per output; R is lower triangular, and shared if its leading size is 1."""
+
+    mean: Float[Tensor, "M C"]
+    root: Float[Tensor, "C_or_1 M M"]
+
+    def kl(self) -> Float[Tensor, ""]:
+        """KL(q(v) ‖ N(0, I)) = ½ Σ_c [ tr Σ_c + m_cᵀm_c − M − log|Σ_c| ], which equals KL(q(u) ‖ p(u))."""
+        num_inducing, num_outputs = self.mean.shape
+        log_det = 2 * self.root.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)  # (C or 1,)
+        trace = self.root.square().sum((-2, -1))  # (C or 1,)
+        per_output = (trace - log_det - num_inducing).expand(num_outputs)
+        return (per_output.sum() + self.mean.square().sum()) / 2
+
+    def variance_of(self, A: Float[Tensor, "M N"]) -> Float[Tensor, "C_or_1 N"]:
+        """Var_q(aᵀv) = ‖R a‖² for each column a of A."""
+        return (self.root @ A).square().sum(-2)
+
+    def draw(self, num_draws: int, generator: torch.Generator | None) -> Float[Tensor, "K M C"]:
+        """Draws v = m + Rᵀε of the whitened inducing values."""
+        eps = normal((num_draws, *self.mean.shape), generator, self.mean)
+        root = self.root.expand(self.mean.shape[1], -1, -1)
+        return self.mean + torch.einsum("cnm,knc->kmc", root, eps)
+
+
+class Posterior(nn.Module, ABC):
+    """Holds the parameters of q(v)."""
+
+    num_inducing: int
+    num_outputs: int
+
+    @abstractmethod
+    def law(self) -> WhitenedLaw:
+        """The current q(v)."""
+
+
+class NaturalPosterior(Posterior):
+    """q(v) in natural parameters Λ = Σ⁻¹ and θ = Λ m, moved by natural-gradient steps.
+
+    Both are buffers, not parameters: no optimiser or weight decay touches them, checkpoints keep them.
+    Starts at the prior, Λ = I and θ = 0. With ``shared_covariance`` all outputs share one Λ, which is what the
+    Gaussian likelihood leads to.
+    """
+
+    precision: Tensor  # Λ (C or 1, M, M)
+    theta: Tensor  # θ (M, C)
+
+    def __init__(self, num_inducing: int, num_outputs: int, *, shared_covariance: bool = False):
+        super().__init__()
+        self.num_inducing, self.num_outputs = num_inducing, num_outputs
+        identity = torch.eye(num_inducing).repeat(1 if shared_covariance else num_outputs, 1, 1)
+        self.register_buffer("precision", identity)
+        self.register_buffer("theta", torch.zeros(num_inducing, num_outputs))
+
+    def law(self) -> WhitenedLaw:
+        """R = chol(Λ)⁻¹, so that Σ = Λ⁻¹ = RᵀR, and m = RᵀRθ."""
+        # Λ ⪰ I by construction: any jitter here would only repair rounding.
+        L = cholesky(self.precision, JitterPolicy(start=0.0), name="precision of q(u)").L
+        identity = torch.eye(self.num_inducing, dtype=L.dtype, device=L.device)
+        root = torch.linalg.solve_triangular(L, identity.expand_as(L), upper=False)
+        R_theta = root @ self.theta.mT.unsqueeze(-1)  # (C, M, 1)
+        mean = (root.mT @ R_theta).squeeze(-1).mT  # (M, C)
+        return WhitenedLaw(mean, root)
+
+    @torch.no_grad()
+    def step(
+        self,
+        whitened: Float[Tensor, "B M"],
+        mean: Float[Tensor, "B C"],
+        gradient: Float[Tensor, "B C"],
+        curvature: Float[Tensor, "B C_or_1"],
+        *,
+        scale: float,
+        rate: float,
+    ) -> None:
+        """A stochastic natural-gradient step of rate ρ: (Λ, θ) ← (1−ρ)(Λ, θ) + ρ(Λ*, θ*).
+
+        Λ* = I + s Σ_n β_n a_n a_nᵀ,  θ* = s Σ_n a_n (β_n μ_n + ∂_n),  with ∂ = E[∂ log p/∂f], β = −E[∂² log p/∂f²] ≥ 0
+        and s = N/B. Positive definite by construction for every 0 ≤ ρ ≤ 1; ρ = 1 on all data is the exact answer
+        for the Gaussian likelihood.
+        """
+        if not 0 <= rate <= 1:
+            raise InputError(f"rate of a natural-gradient step: expected 0 ≤ rate ≤ 1, got {rate}")
+        if curvature.shape[1] not in (1, self.precision.shape[0]):
+            raise InputError(
+                f"this q(u) shares one covariance over its {self.num_outputs} outputs, but the likelihood has a "
+                "curvature per output: build NaturalPosterior with shared_covariance=False"
+            )
+        A = whitened.to(self.theta.dtype)  # (B, M)
+        weighted = curvature.mT.unsqueeze(-1).to(A.dtype) * A  # (C or 1, B, M)
+        identity = torch.eye(self.num_inducing, dtype=A.dtype, device=A.device)
+        self.precision.lerp_(identity + scale * (A.mT @ weighted), rate)
+        self.theta.lerp_(scale * (A.mT @ (curvature * mean + gradient).to(A.dtype)), rate)
+
+
+class CholeskyPosterior(Posterior):
+    """q(v) by its mean and covariance root, as parameters for an ordinary optimiser (the paper uses Adam).
+
+    Args:
+        initial_variance: Σ starts at this multiple of I (the paper: 0.01).
+    """
+
+    def __init__(
+        self, num_inducing: int, num_outputs: int, *, shared_covariance: bool = False, initial_variance: float = 1.0
+    ):
+        super().__init__()
+        self.num_inducing, self.num_outputs = num_inducing, num_outputs
+        self.mean = nn.Parameter(torch.zeros(num_inducing, num_outputs))
+        root = initial_variance**0.5 * torch.eye(num_inducing)
+        self.raw_root = nn.Parameter(root.repeat(1 if shared_covariance else num_outputs, 1, 1))
+
+    def law(self) -> WhitenedLaw:
+        """R is the lower triangle of the stored matrix; only RᵀR matters, so signs on its diagonal are free."""
+        return WhitenedLaw(self.mean, self.raw_root.tril())

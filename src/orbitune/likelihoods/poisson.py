@@ -1,0 +1,71 @@
+"""Counts."""
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from orbitune.errors import InputError
+from orbitune.gp.laws import OrbitMarginal
+from orbitune.likelihoods.base import FactorizedLikelihood
+
+
+class Poisson(FactorizedLikelihood):
+    """y ~ Poisson(exp f) for each of C outputs."""
+
+    def __init__(self, num_outputs: int = 1):
+        super().__init__(num_outputs)
+
+    def encode(self, targets: Shaped[Tensor, "N *T"]) -> Float[Tensor, "N C"]:
+        """Non-negative whole numbers (N,) or (N, C) as floats."""
+        encoded = super().encode(targets)
+        if not ((encoded >= 0) & (encoded == encoded.floor())).all():
+            raise InputError(
+                "targets of Poisson must be counts 0, 1, 2, …; "
+                f"got values from {encoded.min():g} to {encoded.max():g}, not all of them whole and non-negative"
+            )
+        return encoded
+
+    def log_prob_each(self, f: Float[Tensor, "N C"], targets: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        """y f − exp f − log y!."""
+        return targets * f - f.exp() - (targets + 1).lgamma()
+
+    def conditional_mean(self, f: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        """The rate exp f."""
+        return f.exp()
+
+    def expected_log_prob(
+        self,
+        law: OrbitMarginal,
+        targets: Float[Tensor, "N C"],
+        num_samples: int = 0,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, " N"]:
+        """Closed form: y μ − exp(μ + var/2) − log y!, as E exp f = exp(μ + var/2)."""
+        return (targets * law.mean - _mean_rate(law) - (targets + 1).lgamma()).sum(-1)
+
+    @torch.no_grad()
+    def expected_derivatives(
+        self,
+        law: OrbitMarginal,
+        targets: Float[Tensor, "N C"],
+        num_samples: int = 0,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N C"]]:
+        """∂ = y − E[rate] and β = E[rate]."""
+        rate = _mean_rate(law)
+        return targets - rate, rate
+
+    @torch.no_grad()
+    def predictive_mean(
+        self, law: OrbitMarginal, num_samples: int = 0, generator: torch.Generator | None = None
+    ) -> Float[Tensor, "N C"]:
+        """E[rate]."""
+        return _mean_rate(law)
+
+    def example_targets(self) -> Tensor:
+        """A few counts."""
+        return torch.tensor([0.0, 1.0, 7.0])[:, None].expand(3, self.num_outputs)
+
+
+def _mean_rate(law: OrbitMarginal) -> Float[Tensor, "N C"]:
+    return (law.mean + law.var / 2).exp()

@@ -1,0 +1,190 @@
+"""The model: orbit ∘ backbone ∘ Gaussian process ∘ likelihood. Composition only."""
+
+import torch
+from gpytorch.kernels import Kernel
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from orbitune.errors import InputError
+from orbitune.gp import (
+    GPHead,
+    NaturalPosterior,
+    OrbitFeatures,
+    OrbitMarginal,
+    WhitenedLaw,
+    default_kernel,
+    select_inducing,
+)
+from orbitune.gp.inducing import InducingMethod
+from orbitune.likelihoods import Likelihood, check_log_concave
+from orbitune.orbits import Orbit
+
+
+class InvariantGP(nn.Module):
+    """f(x) = E_{x_a ~ p(x_a | x, φ)} g(h_w(x_a)), y ~ p(y | f(x)).
+
+    Non-invariant is an :class:`~orbitune.orbits.IdentityOrbit`; shallow is a :class:`~orbitune.backbones.Identity`
+    backbone. There are no other switches. :func:`build_model` makes the head from data.
+
+    Args:
+        orbit: what may happen to an input.
+        backbone: any module that maps inputs (N, …) to feature vectors (N, D).
+        head: the GP on feature vectors.
+        likelihood: log-concave in f; it is probed, and refused if it is not.
+    """
+
+    def __init__(self, orbit: Orbit, backbone: nn.Module, head: GPHead, likelihood: Likelihood):
+        super().__init__()
+        if head.num_outputs != likelihood.num_outputs:
+            raise InputError(
+                f"the GP has {head.num_outputs} outputs, "
+                f"but {type(likelihood).__name__} expects {likelihood.num_outputs}"
+            )
+        check_log_concave(likelihood)
+        self.orbit, self.backbone, self.head, self.likelihood = orbit, backbone, head, likelihood
+
+    def orbit_features(
+        self,
+        inputs: Float[Tensor, "B *event"],
+        orbit_size: int,
+        num_orbits: int = 1,
+        generator: torch.Generator | None = None,
+    ) -> OrbitFeatures:
+        """Draw the orbits, warp, and run the backbone: its only call in a step.
+
+        Args:
+            inputs: (B, …), what the orbit and the backbone expect.
+            orbit_size: S, points per orbit.
+            num_orbits: A, independently drawn orbits per input. A finite orbit is its own average: it is used once.
+            generator: randomness of the orbit.
+        """
+        check_inputs(inputs)
+        if orbit_size < 1 or num_orbits < 1:
+            raise InputError(f"expected orbit_size ≥ 1 and num_orbits ≥ 1, got {orbit_size} and {num_orbits}")
+        num_orbits = 1 if self.orbit.exact else num_orbits
+        batch = inputs.shape[0]
+        params = torch.cat([self.orbit.sample_params(batch, orbit_size, generator) for _ in range(num_orbits)], dim=1)
+        points = self.orbit.transform(inputs, params)  # (B, A·S, …)
+        features = extract_features(self.backbone, points.flatten(0, 1))  # (B·A·S, D)
+        return OrbitFeatures(features.reshape(batch, num_orbits, -1, features.shape[-1]), self.orbit.exact)
+
+    def marginal(
+        self,
+        inputs: Float[Tensor, "B *event"],
+        orbit_size: int,
+        generator: torch.Generator | None = None,
+        q: WhitenedLaw | None = None,
+    ) -> OrbitMarginal:
+        """The law of f̂ at each input, over one orbit of S points."""
+        features = self.orbit_features(inputs, orbit_size, generator=generator)
+        return self.head.marginal(features.values[:, 0], q or self.head.posterior.law())
+
+    @torch.no_grad()
+    def predict(
+        self,
+        inputs: Float[Tensor, "B *event"],
+        orbit_size: int,
+        *,
+        num_f_samples: int = 256,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "B C"]:
+        """Predictive mean of y; for labels, class probabilities."""
+        return self.likelihood.predictive_mean(self.marginal(inputs, orbit_size, generator), num_f_samples, generator)
+
+    @torch.no_grad()
+    def log_predictive_density(
+        self,
+        inputs: Float[Tensor, "B *event"],
+        targets: Shaped[Tensor, "B *T"],
+        orbit_size: int,
+        *,
+        num_f_samples: int = 256,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, " B"]:
+        """log p(y | x, data) of each target."""
+        marginal = self.marginal(inputs, orbit_size, generator)
+        return self.likelihood.log_predictive(marginal, self.encode(inputs, targets), num_f_samples, generator)
+
+    def encode(self, inputs: Float[Tensor, "B *event"], targets: Shaped[Tensor, "B *T"]) -> Tensor:
+        """Targets checked, one per input, in the form the likelihood works with, on the inputs' device."""
+        if targets.shape[:1] != inputs.shape[:1]:
+            raise InputError(
+                f"expected one target per input, got {tuple(targets.shape)} targets for {tuple(inputs.shape)} inputs"
+            )
+        return self.likelihood.encode(targets.to(inputs.device))
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """A partition of all parameters: orbit (φ), backbone (w), kernel, inducing (Z), variational (q), likelihood.
+
+        ``variational`` is empty for :class:`~orbitune.gp.NaturalPosterior`, whose natural parameters are buffers.
+        """
+        groups = {
+            "orbit": list(self.orbit.parameters()),
+            "backbone": list(self.backbone.parameters()),
+            "kernel": list(self.head.kernel.parameters()),
+            "inducing": [self.head.Z],
+            "variational": list(self.head.posterior.parameters()),
+            "likelihood": list(self.likelihood.parameters()),
+        }
+        grouped = [id(parameter) for group in groups.values() for parameter in group]
+        if sorted(grouped) != sorted(id(parameter) for parameter in self.parameters()):
+            raise InputError("every parameter must belong to exactly one part of the model; some are shared or outside")
+        return groups
+
+
+def build_model(
+    orbit: Orbit,
+    backbone: nn.Module,
+    likelihood: Likelihood,
+    inputs: Float[Tensor, "N *event"],
+    *,
+    num_inducing: int,
+    kernel: Kernel | None = None,
+    inducing: InducingMethod = "greedy",
+    dtype: torch.dtype = torch.float64,
+    generator: torch.Generator | None = None,
+) -> InvariantGP:
+    """Put a GP on top of a backbone: inducing inputs and lengthscale come from the features of ``inputs``.
+
+    Args:
+        orbit, backbone, likelihood: see :class:`InvariantGP`.
+        inputs: training inputs; all of them, or a subset large enough to choose from.
+        num_inducing: M.
+        kernel: any GPyTorch kernel; by default squared-exponential with the median distance as lengthscale.
+        inducing: how inducing inputs are chosen; see :func:`~orbitune.gp.select_inducing`.
+        dtype: precision of the last layer's linear algebra; the network keeps its own.
+        generator: randomness of the choices.
+    """
+    check_inputs(inputs)
+    training = backbone.training
+    backbone.eval()
+    with torch.no_grad():
+        features = torch.cat([extract_features(backbone, chunk) for chunk in inputs.split(1024)]).to(dtype)
+    backbone.train(training)
+    kernel = (kernel or default_kernel(features, generator)).to(features)
+    Z = select_inducing(features, num_inducing, kernel, inducing, generator)
+    posterior = NaturalPosterior(len(Z), likelihood.num_outputs, shared_covariance=likelihood.shared_curvature)
+    head = GPHead(kernel, Z, posterior.to(Z.device))
+    return InvariantGP(orbit, backbone, head, likelihood.to(Z))
+
+
+def extract_features(backbone: nn.Module, inputs: Float[Tensor, "N *event"]) -> Float[Tensor, "N D"]:
+    """The backbone's feature vectors, checked to be vectors."""
+    features = backbone(inputs)
+    if features.ndim != 2 or features.shape[0] != inputs.shape[0]:
+        raise InputError(
+            f"the backbone must map inputs {tuple(inputs.shape)} to one feature vector each, (N, D); "
+            f"{type(backbone).__name__} returned {tuple(features.shape)}. Add nn.Flatten() or pooling at its end"
+        )
+    return features
+
+
+def check_inputs(inputs: Tensor) -> None:
+    """Floating-point, at least one input with at least one axis of its own, and finite."""
+    if inputs.ndim < 2 or inputs.shape[0] == 0:
+        raise InputError(f"inputs must have shape (B ≥ 1, …), got {tuple(inputs.shape)}")
+    if not inputs.is_floating_point():
+        raise InputError(f"inputs must be floating-point, got {inputs.dtype}; for images use images.float() / 255")
+    if not inputs.isfinite().all():
+        bad = int((~inputs.isfinite()).flatten(1).any(1).sum())
+        raise InputError(f"{bad} of {inputs.shape[0]} inputs contain NaN or infinite values")

@@ -1,0 +1,30 @@
+"""Random numbers from an explicit generator, wherever the model lives.
+
+Numbers are drawn on the generator's device and moved to that of ``like``: a CPU generator gives the same run on every
+machine.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def normal(shape: Sequence[int], generator: torch.Generator | None, like: Tensor) -> Tensor:
+    """Standard normal numbers with the dtype and device of ``like``."""
+    return torch.randn(*shape, generator=generator, dtype=like.dtype, device=device_of(generator)).to(like.device)
+
+
+def uniform(shape: Sequence[int], generator: torch.Generator | None, like: Tensor) -> Tensor:
+    """Uniform numbers in [0, 1) with the dtype and device of ``like``."""
+    return torch.rand(*shape, generator=generator, dtype=like.dtype, device=device_of(generator)).to(like.device)
+
+
+def permutation(num: int, generator: torch.Generator | None, device: torch.device) -> Tensor:
+    """A random order of 0 … num−1."""
+    return torch.randperm(num, generator=generator, device=device_of(generator)).to(device)
+
+
+def device_of(generator: torch.Generator | None) -> torch.device:
+    """Where a generator draws; without one, torch's global CPU generator is meant."""
+    return torch.device("cpu") if generator is None else generator.device
