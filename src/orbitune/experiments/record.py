@@ -1,0 +1,59 @@
+"""What stands in a result file besides the result: configuration, seed, commit, machine."""
+
+import json
+import os
+import platform
+import subprocess
+from dataclasses import asdict, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def write_record(path: Path, name: str, config: object, seed: int, result: dict[str, Any]) -> dict[str, Any]:
+    """Write ``result`` as JSON with its provenance, atomically, and return what was written."""
+    record = {
+        "experiment": name,
+        "config": asdict(config) if is_dataclass(config) and not isinstance(config, type) else config,
+        "seed": seed,
+        **result,
+        "commit": commit(),
+        "machine": machine(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(record, indent=2) + "\n")
+    os.replace(unfinished, path)
+    return record
+
+
+def machine() -> dict[str, Any]:
+    """The kind of machine, without its name."""
+    return {
+        "cpu": _cpu_model(),
+        "threads": torch.get_num_threads(),
+        "device": "cuda" if torch.cuda.is_available() else "cpu",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "orbitune": version("orbitune"),
+    }
+
+
+def commit() -> str | None:
+    """The commit of the checkout this package runs from, marked if it has changes; None if there is none."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,92 @@
+"""Bounds as functions of their arguments."""
+
+import pytest
+import torch
+
+from builders import NoiseOrbit, random_head, shallow_model
+from orbitune.likelihoods import Bernoulli, Gaussian, Softmax
+from orbitune.objectives import natural_gradient_step, sample_elbo, unbiased_elbo
+from orbitune.orbits import IdentityOrbit, SignFlip
+
+
+def normals(generator, *shape):
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def test_batch_as_large_as_the_number_of_classes_is_no_special_case(generator):
+    """Each datum is scored by its own label: the bound of the batch is the mean of the bounds of its members."""
+    model = shallow_model(IdentityOrbit(), Softmax(6), random_head(generator, num_outputs=6))
+    X, y = normals(generator, 6, 2), torch.arange(6)
+    together = sample_elbo(model, X, y, num_data=6, orbit_size=1, num_f_samples=20_000, generator=generator)
+    alone = [
+        sample_elbo(model, X[n : n + 1], y[n : n + 1], num_data=1, orbit_size=1, num_f_samples=20_000).data_fit
+        for n in range(6)
+    ]
+    torch.testing.assert_close(together.data_fit, sum(alone), rtol=0.02, atol=0.0)
+    rolled = sample_elbo(model, X, y.roll(1), num_data=6, orbit_size=1, num_f_samples=20_000, generator=generator)
+    assert abs(rolled.data_fit - together.data_fit) > 0.1
+
+
+def test_data_term_scales_with_the_number_of_data_and_kl_does_not(generator):
+    model = shallow_model(SignFlip(), Gaussian(3), random_head(generator))
+    X, Y = normals(generator, 4, 2), normals(generator, 4, 3)
+    small, large = (unbiased_elbo(model, X, Y, num_data=N, orbit_size=2) for N in (4, 400))
+    torch.testing.assert_close(large.data_fit, 100 * small.data_fit)
+    torch.testing.assert_close(large.kl, small.kl)
+    torch.testing.assert_close(large.per_datum * 400, large.elbo)
+
+
+def test_both_bounds_agree_for_a_finite_orbit(generator):
+    model = shallow_model(SignFlip(), Gaussian(3), random_head(generator))
+    X, Y = normals(generator, 4, 2), normals(generator, 4, 3)
+    unbiased = unbiased_elbo(model, X, Y, num_data=4, orbit_size=2)
+    for num_orbits in (1, 3):
+        sample = sample_elbo(model, X, Y, num_data=4, orbit_size=7, num_orbits=num_orbits)
+        torch.testing.assert_close(sample.elbo, unbiased.elbo)
+
+
+def test_an_even_function_is_learned_as_even(generator):
+    model = shallow_model(SignFlip(), Bernoulli(), random_head(generator, num_outputs=1))
+    X = normals(generator, 5, 2)
+    torch.testing.assert_close(model.predict(X, 1), model.predict(-X, 1))
+
+
+def test_several_orbits_per_input_enter_the_natural_gradient_with_equal_weight(generator):
+    """A = 2 copies of the same exact orbit would count each datum once: Λ* = I + Σ_n β a aᵀ."""
+    model = shallow_model(NoiseOrbit(1e-9), Gaussian(3, 0.3), random_head(generator, shared_covariance=True))
+    X, Y = normals(generator, 4, 2), normals(generator, 4, 3)
+    states = []
+    for num_orbits in (1, 2):
+        law = sample_elbo(model, X, Y, num_data=4, orbit_size=1, num_orbits=num_orbits, generator=generator).law
+        natural_gradient_step(model, law, Y, num_data=4, rate=1.0)
+        states.append((model.head.posterior.precision.clone(), model.head.posterior.theta.clone()))
+    torch.testing.assert_close(states[0], states[1], rtol=1e-5, atol=1e-5)
+
+
+def test_fixed_generator_fixes_the_estimate(generator):
+    model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator))
+    X, y = normals(generator, 4, 2), torch.tensor([0, 1, 2, 2])
+    for pathwise in (False, True):
+        first, again, other = (
+            sample_elbo(
+                model,
+                X,
+                y,
+                num_data=4,
+                orbit_size=3,
+                pathwise=pathwise,
+                generator=torch.Generator().manual_seed(seed),
+            ).elbo
+            for seed in (5, 5, 6)
+        )
+        assert first == again != other
+
+
+@pytest.mark.parametrize("pathwise", [False, True])
+def test_every_parameter_of_the_model_receives_a_gradient(generator, pathwise):
+    model = shallow_model(NoiseOrbit(), Gaussian(3), random_head(generator))
+    X, Y = normals(generator, 4, 2), normals(generator, 4, 3)
+    terms = sample_elbo(model, X, Y, num_data=4, orbit_size=3, pathwise=pathwise, generator=generator)
+    terms.elbo.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name

@@ -1,0 +1,74 @@
+"""What a step costs: network calls, Cholesky factorisations and the largest kernel matrix, counted."""
+
+import pytest
+import torch
+
+import orbitune.gp.orbit_kernel as orbit_kernel
+from builders import NoiseOrbit, random_head, shallow_model
+from orbitune.likelihoods import Gaussian, Softmax
+from orbitune.objectives import sample_elbo, unbiased_elbo
+
+BOUNDS = {
+    "unbiased": (unbiased_elbo, {}, lambda: Gaussian(3)),
+    "sample, exact law": (sample_elbo, {"num_orbits": 2}, lambda: Softmax(3)),
+    "sample, pathwise": (sample_elbo, {"num_orbits": 2, "pathwise": True}, lambda: Softmax(3)),
+}
+
+
+@pytest.fixture
+def inputs(generator):
+    return torch.randn(5, 2, generator=generator, dtype=torch.float64)
+
+
+def targets_for(likelihood):
+    return torch.tensor([0, 1, 2, 0, 1]) if isinstance(likelihood, Softmax) else torch.zeros(5, 3, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_one_backbone_call_and_one_cholesky_of_kuu_per_elbo(generator, inputs, monkeypatch, name):
+    bound, options, make_likelihood = BOUNDS[name]
+    model = shallow_model(NoiseOrbit(), make_likelihood(), random_head(generator))
+    calls, factored = [], []
+    model.backbone.register_forward_hook(lambda module, args, output: calls.append(len(output)))
+    cholesky_ex = torch.linalg.cholesky_ex
+    monkeypatch.setattr(torch.linalg, "cholesky_ex", lambda K: factored.append(tuple(K.shape)) or cholesky_ex(K))
+    bound(model, inputs, targets_for(model.likelihood), num_data=5, orbit_size=4, generator=generator, **options)
+    assert calls == [5 * 4 * options.get("num_orbits", 1)]
+    # Kuu (M, M) once, and the precision of q(u) (C, M, M) once.
+    assert sorted(factored) == [(3, 6, 6), (6, 6)]
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_computing_in_pieces_changes_neither_value_nor_gradient(generator, inputs, name):
+    bound, options, make_likelihood = BOUNDS[name]
+    model = shallow_model(NoiseOrbit(), make_likelihood(), random_head(generator))
+    results = []
+    for max_entries in (2**24, 60, 1):
+        model.head.max_kernel_entries = max_entries
+        fixed = torch.Generator().manual_seed(3)
+        terms = bound(
+            model, inputs, targets_for(model.likelihood), num_data=5, orbit_size=8, generator=fixed, **options
+        )
+        parameters = [p for group in model.parameter_groups().values() for p in group]
+        gradients = torch.autograd.grad(terms.elbo, parameters, allow_unused=True)
+        results.append([terms.elbo, *(g for g in gradients if g is not None)])
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0])
+
+
+def test_the_largest_kernel_matrix_does_not_grow_with_the_orbit(generator, inputs, monkeypatch):
+    model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator, max_kernel_entries=500))
+    evaluate, sizes = orbit_kernel.evaluate, []
+
+    def counting(kernel, x1, x2):
+        K = evaluate(kernel, x1, x2)
+        sizes.append(K.numel())
+        return K
+
+    monkeypatch.setattr(orbit_kernel, "evaluate", counting)
+    for orbit_size in (8, 80):
+        sample_elbo(
+            model, inputs, targets_for(model.likelihood), num_data=5, orbit_size=orbit_size, generator=generator
+        ).elbo.backward()
+    assert max(sizes) <= 500
+    assert len(sizes) > 20
