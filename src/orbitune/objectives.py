@@ -4,6 +4,7 @@ Each bound walks an input through the model once: one orbit, one backbone call, 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
@@ -17,12 +18,17 @@ from orbitune.model import InvariantGP
 
 @dataclass(frozen=True)
 class ElboTerms:
-    """ELBO = data_fit − kl, for all N data; ``law`` is what the network pass gave, for a natural-gradient step."""
+    """ELBO = data_fit − kl, for all N data.
+
+    ``law`` (of f̂, one row per orbit) and ``targets`` (encoded, one per row) are kept for :func:`natural_gradient_step`,
+    which then needs no network pass of its own; pathwise samples have no law.
+    """
 
     data_fit: Float[Tensor, ""]
     kl: Float[Tensor, ""]
     num_data: int
     law: OrbitMarginal | OrbitMoments | None
+    targets: Tensor
 
     @property
     def elbo(self) -> Float[Tensor, ""]:
@@ -63,12 +69,13 @@ def unbiased_elbo(
         )
     if not model.orbit.exact and (orbit_size < 2 or orbit_size % 2):
         raise InputError(f"the unbiased bound splits the orbit into halves: orbit_size must be even, got {orbit_size}")
+    _check_num_data(num_data)
     encoded = model.encode(inputs, targets)
     features = model.orbit_features(inputs, max(1, orbit_size // 2), 2, generator)
     q = model.head.posterior.law()
     moments = model.head.moments(features, q)
     data_fit = model.likelihood.expected_log_prob(moments, encoded)  # (B,)
-    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, moments)
+    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, moments, encoded)
 
 
 def sample_elbo(
@@ -98,10 +105,10 @@ def sample_elbo(
         pathwise: draw S_g functions g_k by Matheron's rule (as the paper does) rather than using the exact law of f̂.
         generator: randomness of the orbit and of the draws.
     """
-    if num_f_samples < 1:
-        raise InputError(f"expected num_f_samples ≥ 1, got {num_f_samples}")
+    _check_num_data(num_data)
+    encoded = model.encode(inputs, targets)
     features = model.orbit_features(inputs, orbit_size, num_orbits, generator).values  # (B, A, S, D)
-    encoded = model.encode(inputs, targets).repeat_interleave(features.shape[1], dim=0)  # (B·A, …)
+    encoded = encoded.repeat_interleave(features.shape[1], dim=0)  # (B·A, …)
     features = features.flatten(0, 1)  # (B·A, S, D)
     q = model.head.posterior.law()
     if pathwise:
@@ -111,36 +118,38 @@ def sample_elbo(
     else:
         law = model.head.marginal(features, q)
         data_fit = model.likelihood.expected_log_prob(law, encoded, num_f_samples, generator)  # (B·A,)
-    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, law)
+    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, law, encoded)
 
 
 @torch.no_grad()
 def natural_gradient_step(
     model: InvariantGP,
-    law: OrbitMarginal | OrbitMoments,
-    targets: Shaped[Tensor, "B *T"],
+    terms: ElboTerms,
     *,
-    num_data: int,
     rate: float,
     num_f_samples: int = 16,
     generator: torch.Generator | None = None,
 ) -> None:
-    """Move q(u) by one stochastic natural-gradient step, from the law that a bound has already computed.
+    """Move q(u) by one stochastic natural-gradient step, from what a bound has already computed.
 
     Args:
         model: its head must hold a NaturalPosterior.
-        law: ``ElboTerms.law`` of the minibatch.
-        targets: one per input of that minibatch.
-        num_data: N.
+        terms: the bound of a minibatch, by the exact law.
         rate: ρ in [0, 1].
         num_f_samples: draws per expectation, where these are sampled.
         generator: randomness of the draws.
     """
-    posterior = model.head.posterior
+    posterior, law = model.head.posterior, terms.law
     if not isinstance(posterior, NaturalPosterior):
         raise InputError(f"natural gradients need a NaturalPosterior, the head holds a {type(posterior).__name__}")
-    encoded = model.likelihood.encode(targets.to(law.mean.device))
-    num_orbits = law.mean.shape[0] // encoded.shape[0]
-    encoded = encoded.repeat_interleave(num_orbits, dim=0)
-    gradient, curvature = model.likelihood.expected_derivatives(law, encoded, num_f_samples, generator)  # ty: ignore
-    posterior.step(law.whitened, law.mean, gradient, curvature, scale=num_data / len(encoded), rate=rate)
+    if law is None:
+        raise InputError("natural gradients need the law of f̂, which pathwise samples do not have: pathwise=False")
+    # OrbitMoments come from unbiased_elbo alone, which has checked that the likelihood is Gaussian.
+    expected_derivatives: Any = model.likelihood.expected_derivatives
+    gradient, curvature = expected_derivatives(law, terms.targets, num_f_samples, generator)
+    posterior.step(law.whitened, law.mean, gradient, curvature, scale=terms.num_data / len(law.mean), rate=rate)
+
+
+def _check_num_data(num_data: int) -> None:
+    if num_data < 1:
+        raise InputError(f"num_data is the size of the training set: expected at least 1, got {num_data}")

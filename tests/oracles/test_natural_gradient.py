@@ -16,9 +16,7 @@ from orbitune.orbits import IdentityOrbit, SignFlip
 def natural_step(model, X, y, rate, seed=0, num_f_samples=512):
     terms = sample_elbo(model, X, y, num_data=len(X), orbit_size=1, num_f_samples=num_f_samples)
     generator = torch.Generator().manual_seed(seed)
-    natural_gradient_step(
-        model, terms.law, y, num_data=len(X), rate=rate, num_f_samples=num_f_samples, generator=generator
-    )
+    natural_gradient_step(model, terms, rate=rate, num_f_samples=num_f_samples, generator=generator)
 
 
 @pytest.mark.parametrize("shared_covariance", [False, True])
@@ -29,8 +27,7 @@ def test_one_full_step_on_all_data_is_the_exact_sgpr_solution(generator, shared_
     model = shallow_model(SignFlip(), Gaussian(2, 0.3), head)
     X = torch.randn(12, 2, generator=generator, dtype=torch.float64)
     Y = torch.randn(12, 2, generator=generator, dtype=torch.float64)
-    law = bound(model, X, Y, num_data=12, orbit_size=1).law
-    natural_gradient_step(model, law, Y, num_data=12, rate=1.0)
+    natural_gradient_step(model, bound(model, X, Y, num_data=12, orbit_size=1), rate=1.0)
 
     L, q = head.factor_Kuu().L, head.posterior.law()
     Z = head.Z.detach().numpy()
@@ -121,7 +118,7 @@ def test_minibatch_steps_average_to_the_full_data_answer(generator):
     full, stochastic = (shallow_model(IdentityOrbit(), Gaussian(1, 0.3), head) for head in heads)
     natural_step(full, X, Y, rate=1.0)
     for t, batch in enumerate(torch.arange(20).split(4), start=1):
-        law = sample_elbo(stochastic, X[batch], Y[batch], num_data=20, orbit_size=1).law
-        natural_gradient_step(stochastic, law, Y[batch], num_data=20, rate=1 / t)
+        terms = sample_elbo(stochastic, X[batch], Y[batch], num_data=20, orbit_size=1)
+        natural_gradient_step(stochastic, terms, rate=1 / t)
     torch.testing.assert_close(heads[1].posterior.precision, heads[0].posterior.precision)
     torch.testing.assert_close(heads[1].posterior.theta, heads[0].posterior.theta)

@@ -57,8 +57,8 @@ def test_several_orbits_per_input_enter_the_natural_gradient_with_equal_weight(g
     X, Y = normals(generator, 4, 2), normals(generator, 4, 3)
     states = []
     for num_orbits in (1, 2):
-        law = sample_elbo(model, X, Y, num_data=4, orbit_size=1, num_orbits=num_orbits, generator=generator).law
-        natural_gradient_step(model, law, Y, num_data=4, rate=1.0)
+        terms = sample_elbo(model, X, Y, num_data=4, orbit_size=1, num_orbits=num_orbits, generator=generator)
+        natural_gradient_step(model, terms, rate=1.0)
         states.append((model.head.posterior.precision.clone(), model.head.posterior.theta.clone()))
     torch.testing.assert_close(states[0], states[1], rtol=1e-5, atol=1e-5)
 

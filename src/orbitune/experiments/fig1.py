@@ -93,9 +93,7 @@ def fit_gp(orbit: Orbit, data: tuple[Tensor, Tensor, Tensor, Tensor], config: Fi
     x, y, x_test, y_test = data
     candidates = [_optimise(orbit, x, y, lengthscale, config) for lengthscale in config.initial_lengthscales]
     model, evidence = max(candidates, key=lambda candidate: candidate[1])
-    law = sample_elbo(model, x, y, num_data=len(x), orbit_size=1).law
-    assert law is not None
-    natural_gradient_step(model, law, y, num_data=len(x), rate=1.0)
+    natural_gradient_step(model, sample_elbo(model, x, y, num_data=len(x), orbit_size=1), rate=1.0)
     train_mse, test_mse = (
         (model.predict(inputs, orbit_size=1) - targets).square().mean().item()
         for inputs, targets in ((x, y), (x_test, y_test))

@@ -54,6 +54,16 @@ class GPHead(nn.Module):
         """C."""
         return self.posterior.num_outputs
 
+    def flat_features(self, features: Float[Tensor, "*batch S D"]) -> Float[Tensor, "N S D"]:
+        """Features in the dtype of this layer, with all batch axes in one; checked to have as many dimensions as Z."""
+        if features.shape[-1] != self.Z.shape[1]:
+            raise InputError(
+                f"the GP was built on features of {self.Z.shape[1]} dimensions, "
+                f"the backbone now gives {features.shape[-1]}. "
+                "Likely cause: inputs of another size than those the model was built from"
+            )
+        return features.to(self.Z.dtype).flatten(end_dim=-3)
+
     def factor_Kuu(self) -> Factor:
         """Lower Cholesky factor of Kuu."""
         return cholesky(evaluate(self.kernel, self.Z, self.Z), self.jitter, name="Kuu")
@@ -66,7 +76,7 @@ class GPHead(nn.Module):
     def project(self, features: Float[Tensor, "*batch S D"]) -> OrbitProjection:
         """The finite average f̂(x) = (1/S) Σ_i g(h_i) given the inducing variables, one per set of S orbit points."""
         batch_shape = features.shape[:-2]
-        H = features.to(self.Z.dtype).flatten(end_dim=-3)  # (N, S, D)
+        H = self.flat_features(features)  # (N, S, D)
         A = self.whiten(self.factor_Kuu().L, H)  # (M, N)
         kff = orbit_mean_kff(self.kernel, H, H, self.max_kernel_entries)  # (N,)
         # A variance is never negative; rounding of the difference may be.
@@ -87,7 +97,7 @@ class GPHead(nn.Module):
 
         τ ≈ mean_{i∈1, j∈2} k(h_i, h_j) − a₁·a₂ + (R a₁)·(R a₂): products of independent halves have no bias.
         """
-        H1, H2 = (half.to(self.Z.dtype) for half in features.halves())  # (B, S/2, D)
+        H1, H2 = (self.flat_features(half) for half in features.halves())  # (B, S/2, D)
         A = self.whiten(self.factor_Kuu().L, torch.cat((H1, H2)))  # (M, 2B)
         kff = orbit_mean_kff(self.kernel, H1, H2, self.max_kernel_entries)  # (B,)
         A1, A2 = A.chunk(2, dim=1)  # (M, B)

@@ -42,7 +42,7 @@ class FunctionDraws:
     def orbit_mean(self, features: Float[Tensor, "*batch S D"]) -> Float[Tensor, "K *batch C"]:
         """f̂_k(x) = (1/S) Σ_i g_k(h_i), one per set of S orbit points."""
         head, batch_shape = self.head, features.shape[:-2]
-        H = features.to(head.Z.dtype).flatten(end_dim=-3)  # (N, S, D)
+        H = head.flat_features(features)  # (N, S, D)
         num_inputs, size, dim = H.shape
 
         def piece_sum(piece: Tensor) -> Tensor:

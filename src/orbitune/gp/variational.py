@@ -123,6 +123,8 @@ class CholeskyPosterior(Posterior):
         self, num_inducing: int, num_outputs: int, *, shared_covariance: bool = False, initial_variance: float = 1.0
     ):
         super().__init__()
+        if not initial_variance > 0:
+            raise InputError(f"initial variance of q(u) must be positive, got {initial_variance}")
         self.num_inducing, self.num_outputs = num_inducing, num_outputs
         self.mean = nn.Parameter(torch.zeros(num_inducing, num_outputs))
         root = initial_variance**0.5 * torch.eye(num_inducing)

@@ -51,6 +51,8 @@ class Likelihood(nn.Module, ABC):
         self, law: OrbitMarginal, num_samples: int, generator: torch.Generator | None
     ) -> tuple[Float[Tensor, "K N C"], Float[Tensor, " K"]]:
         """Values of f and weights such that E[t(f)] ≈ Σ_k w_k t(f_k), differentiable in the law."""
+        if num_samples < 1:
+            raise InputError(f"{type(self).__name__} draws f: expected num_f_samples ≥ 1, got {num_samples}")
         mean, std = law.mean, _sqrt(law.var)
         eps = normal((num_samples, *mean.shape), generator, mean)
         return mean + std * eps, mean.new_full((num_samples,), 1 / num_samples)
@@ -124,7 +126,7 @@ class FactorizedLikelihood(Likelihood):
     A subclass says ``log_prob_each`` elementwise. Targets are (N, C), or (N,) if there is one output.
     """
 
-    num_nodes: ClassVar[int] = 20
+    num_nodes: ClassVar[int] = 50
 
     @abstractmethod
     def log_prob_each(self, f: Float[Tensor, "N C"], targets: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
@@ -150,11 +152,9 @@ class FactorizedLikelihood(Likelihood):
     def expectation_points(
         self, law: OrbitMarginal, num_samples: int, generator: torch.Generator | None
     ) -> tuple[Float[Tensor, "K N C"], Float[Tensor, " K"]]:
-        """f_k = mean + std·x_k at the quadrature nodes; exact for polynomials of degree 39 in f, nothing is sampled."""
-        nodes, weights = np.polynomial.hermite_e.hermegauss(self.num_nodes)
-        mean, std = law.mean, _sqrt(law.var)
-        x = torch.as_tensor(nodes, dtype=mean.dtype, device=mean.device)[:, None, None]
-        return mean + std * x, torch.as_tensor(weights / weights.sum(), dtype=mean.dtype, device=mean.device)
+        """f_k = mean + std·x_k at Gauss–Hermite nodes: nothing is sampled."""
+        x, weights = gauss_hermite(self.num_nodes, like=law.mean)
+        return law.mean + _sqrt(law.var) * x[:, None, None], weights
 
     def derivatives(
         self, f: Float[Tensor, "N C"], targets: Float[Tensor, "N C"]
@@ -164,6 +164,46 @@ class FactorizedLikelihood(Likelihood):
             f = f.detach().requires_grad_()
             (gradient,) = torch.autograd.grad(self.log_prob(f, targets).sum(), f, create_graph=True)
             return gradient.detach(), -_gradient_of(gradient, f)
+
+    @torch.no_grad()
+    def log_predictive(
+        self,
+        law: OrbitMarginal,
+        targets: Float[Tensor, "N C"],
+        num_samples: int = 0,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, " N"]:
+        """Σ_c log ∫ p(y_c | f) N(f; mean_c, var_c) df, with nodes about the mode of each integrand.
+
+        Nodes about the mean of the law would miss a target far from it. The integrand is log-concave, so it has one
+        mode, and a Gaussian of the curvature there covers it.
+        """
+        mode, std = self._laplace(law, targets)
+        x, weights = gauss_hermite(self.num_nodes, like=mode)
+        points = mode + std * x[:, None, None]  # (K, N, C)
+        log_p = self.log_prob_each(points.flatten(0, 1), _repeat(targets, len(points))).reshape(points.shape)
+        prior = torch.distributions.Normal(law.mean, _sqrt(law.var)).log_prob(points)
+        # N(f; mode, std²) is the density the nodes integrate against: divide it out.
+        around_mode = torch.distributions.Normal(mode, std).log_prob(points)
+        return (log_p + prior - around_mode + weights.log()[:, None, None]).logsumexp(0).sum(-1)
+
+    def _laplace(self, law: OrbitMarginal, targets: Float[Tensor, "N C"]) -> tuple[Tensor, Tensor]:
+        """Mode and Laplace standard deviation of p(y | f) N(f; mean, var), by Newton steps of at most one."""
+        f, precision = law.mean, 1 / _sqrt(law.var).square()
+        for _ in range(100):
+            gradient, curvature = self.derivatives(f, targets)
+            step = (gradient - (f - law.mean) * precision) / (curvature + precision)
+            f = f + step.clamp(-1, 1)
+            if step.abs().max() < 1e-6:
+                break
+        return f, (self.derivatives(f, targets)[1] + precision).rsqrt()
+
+
+def gauss_hermite(num_nodes: int, like: Tensor) -> tuple[Float[Tensor, " K"], Float[Tensor, " K"]]:
+    """Nodes and weights with E t(x) ≈ Σ_k w_k t(x_k) for x ~ N(0, 1); exact for polynomials of degree < 2K."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
+    x, w = torch.from_numpy(np.stack((nodes, weights / weights.sum()))).to(like)
+    return x, w
 
 
 def _sqrt(var: Tensor) -> Tensor:

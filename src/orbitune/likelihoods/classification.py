@@ -61,10 +61,9 @@ class Bernoulli(FactorizedLikelihood):
     def encode(self, targets: Shaped[Tensor, "N *T"]) -> Float[Tensor, "N C"]:
         """Zeros and ones (N,) or (N, C) as floats."""
         encoded = super().encode(targets)
-        if not ((encoded == 0) | (encoded == 1)).all():
-            raise InputError(
-                f"targets of Bernoulli must be 0 or 1, got values from {encoded.min():g} to {encoded.max():g}"
-            )
+        other = encoded[(encoded != 0) & (encoded != 1)]
+        if len(other):
+            raise InputError(f"targets of Bernoulli must be 0 or 1; {len(other)} are not, for example {other[0]:g}")
         return encoded
 
     def log_prob_each(self, f: Float[Tensor, "N C"], targets: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:

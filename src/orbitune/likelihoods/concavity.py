@@ -25,6 +25,10 @@ def check_log_concave(likelihood: Likelihood, num_pairs: int = 512) -> None:
         at_f, at_f_prime, at_middle = (
             likelihood.log_prob_of_points(points, targets) for points in (f, f_prime, (f + f_prime) / 2)
         )  # (K, E)
+        if at_middle.isnan().any():
+            raise NotLogConcaveError(
+                f"{type(likelihood).__name__}: log p(y | f) is NaN for some real f; it must be concave on all of them"
+            )
         chord = (at_f + at_f_prime) / 2
         gap = at_middle - chord
         if (gap < -1e-9 * (1 + chord.abs())).any():

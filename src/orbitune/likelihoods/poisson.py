@@ -18,10 +18,10 @@ class Poisson(FactorizedLikelihood):
     def encode(self, targets: Shaped[Tensor, "N *T"]) -> Float[Tensor, "N C"]:
         """Non-negative whole numbers (N,) or (N, C) as floats."""
         encoded = super().encode(targets)
-        if not ((encoded >= 0) & (encoded == encoded.floor())).all():
+        other = encoded[(encoded < 0) | (encoded != encoded.floor())]
+        if len(other):
             raise InputError(
-                "targets of Poisson must be counts 0, 1, 2, …; "
-                f"got values from {encoded.min():g} to {encoded.max():g}, not all of them whole and non-negative"
+                f"targets of Poisson must be counts 0, 1, 2, …; {len(other)} are not, for example {other[0]:g}"
             )
         return encoded
 

@@ -62,10 +62,14 @@ class AffineOrbit(UniformOrbit):
         self, inputs: Float[Tensor, "B *event"], params: Float[Tensor, "B S 7"]
     ) -> Float[Tensor, "B S *event"]:
         """Warp each image (B, Ch, H, W) with its S parameter vectors, in one interpolation call."""
-        if inputs.ndim != 4:
+        if inputs.ndim != 4 or not inputs.is_floating_point():
             raise InputError(
-                f"AffineOrbit transforms images of shape (B, Ch, H, W); got {tuple(inputs.shape)}. "
-                "Grey images need a channel axis: images.unsqueeze(1)"
+                f"AffineOrbit transforms floating-point images of shape (B, Ch, H, W); got {inputs.dtype} of shape "
+                f"{tuple(inputs.shape)}. Grey images need a channel axis: images.unsqueeze(1)"
+            )
+        if params.shape[0] != inputs.shape[0] or params.shape[-1] != len(self.names):
+            raise InputError(
+                f"expected params of shape (B = {inputs.shape[0]}, S, P = {len(self.names)}), got {tuple(params.shape)}"
             )
         height, width = inputs.shape[-2:]
         return warp(inputs, pull_back(params, height, width), self.padding)

@@ -45,7 +45,7 @@ class UniformOrbit(Orbit):
     ):
         super().__init__()
         ranges = dict(ranges or {})
-        learned = set(self.names if learn is None else learn)
+        learned = self.names if learn is None else (learn,) if isinstance(learn, str) else tuple(learn)
         for name in [*ranges, *learned]:
             if name not in self.names:
                 raise unknown_name(f"parameter of {type(self).__name__}", name, self.names)
@@ -71,11 +71,15 @@ class UniformOrbit(Orbit):
     @property
     def high(self) -> Float[Tensor, " P"]:
         """φ_max, with gradient in the learned entries."""
+        if not len(self.learned_index):
+            return self.fixed_high
         return self.fixed_high.index_copy(0, self.learned_index, self._reparameterise(self.raw_high))
 
     @property
     def low(self) -> Float[Tensor, " P"]:
         """φ_min, with gradient in the learned entries."""
+        if not len(self.learned_index):
+            return self.fixed_low
         learned = -self._reparameterise(self.raw_high) if self.raw_low is None else self._reparameterise(self.raw_low)
         return self.fixed_low.index_copy(0, self.learned_index, learned)
 

@@ -34,8 +34,14 @@ def warp(
 
     # grid_sample wants positions in (−1, 1) and scales them back by the image size. On a canvas whose sides are
     # powers of two both scalings are exact in floating point, so whole pixels stay whole pixels.
-    canvas_height, canvas_width = _next_power_of_two(height), _next_power_of_two(width)
-    canvas = torch.nn.functional.pad(images, (0, canvas_width - width, 0, canvas_height - height))
+    # The margin continues the padding, so that gradients at the last pixel look at the right neighbour.
+    margin = 0 if padding == "zeros" else 1
+    canvas_height, canvas_width = _next_power_of_two(height + margin), _next_power_of_two(width + margin)
+    canvas = torch.nn.functional.pad(
+        images,
+        (0, canvas_width - width, 0, canvas_height - height),
+        mode="constant" if padding == "zeros" else "replicate",
+    )
     grid = torch.stack(((2 * column + 1) / canvas_width - 1, (2 * row + 1) / canvas_height - 1), dim=-1)
     # The S grids of an image are stacked along height: one call, no copies of the image.
     warped = torch.nn.functional.grid_sample(

@@ -1,0 +1,54 @@
+"""The command line, as a newcomer types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def orbitune(*arguments):
+    command = [sys.executable, "-W", "error::UserWarning", "-c", "from orbitune.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def fig1(tmp_path_factory):
+    out = tmp_path_factory.mktemp("fig1")
+    return out, orbitune("reproduce", "fig1", "--budget", "smoke", "--out", str(out), "--json")
+
+
+def test_fig1_prints_one_json_object_and_writes_result_and_figure(fig1):
+    out, finished = fig1
+    assert finished.returncode == 0, finished.stderr
+    record = json.loads(finished.stdout)
+    assert record == json.loads((out / "fig1.json").read_text())
+    assert (out / "fig1.png").read_bytes().startswith(b"\x89PNG")
+    assert {"config", "seed", "commit", "machine"} <= record.keys()
+
+
+def test_fig1_has_the_orderings_of_the_paper(fig1):
+    record = json.loads((fig1[0] / "fig1.json").read_text())
+    plain, invariant = record["models"]["plain"], record["models"]["sign-invariant"]
+    assert plain["train_mse"] < invariant["train_mse"]
+    assert invariant["test_mse"] < plain["test_mse"]
+    assert invariant["log_marginal_likelihood"] > plain["log_marginal_likelihood"]
+
+
+def test_an_unknown_experiment_lists_the_known_ones():
+    finished = orbitune("reproduce", "fig99")
+    assert finished.returncode == 2
+    assert "fig99" in finished.stderr and "fig1" in finished.stderr and "Traceback" not in finished.stderr
+
+
+def test_an_output_directory_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    finished = orbitune("reproduce", "fig1", "--budget", "smoke", "--out", str(tmp_path / "file" / "below"))
+    assert finished.returncode == 1
+    assert "Error:" in finished.stderr and "Traceback" not in finished.stderr
+
+
+def test_help_teaches_with_an_example():
+    finished = orbitune("reproduce", "--help")
+    assert finished.returncode == 0
+    assert "orbitune reproduce fig1" in finished.stdout
