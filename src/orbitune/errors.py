@@ -23,6 +23,22 @@ class UnsupportedKernelError(InputError):
     """A kernel that lacks what an estimator needs (for example a known spectral density)."""
 
 
+class CheckpointError(OrbituneError, RuntimeError):
+    """A state could not be saved or read; what was saved before is intact."""
+
+
+class Interrupted(OrbituneError, RuntimeError):
+    """The user asked to stop (Ctrl-C) and the state was saved."""
+
+
+class DataError(InputError):
+    """A data set that is missing, damaged, or not what its format or its labels promise."""
+
+
+class DownloadError(OrbituneError, RuntimeError):
+    """A file could not be fetched: no connection, no such file, wrong checksum, full disk."""
+
+
 class NumericalError(OrbituneError, RuntimeError):
     """A computation failed although the input looked right (for example a Cholesky factorisation)."""
 

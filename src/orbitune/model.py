@@ -1,5 +1,8 @@
 """The model: orbit ∘ backbone ∘ Gaussian process ∘ likelihood. Composition only."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import torch
 from gpytorch.kernels import Kernel
 from jaxtyping import Float, Shaped
@@ -75,9 +78,10 @@ class InvariantGP(nn.Module):
         generator: torch.Generator | None = None,
         q: WhitenedLaw | None = None,
     ) -> OrbitMarginal:
-        """The law of f̂ at each input, over one orbit of S points."""
-        features = self.orbit_features(inputs, orbit_size, generator=generator)
-        return self.head.marginal(features.values[:, 0], q or self.head.posterior.law())
+        """The law of f̂ at each input, over one orbit of S points, by the network in evaluation mode."""
+        with evaluating(self.backbone):
+            features = self.orbit_features(inputs, orbit_size, generator=generator)
+        return self.head.marginal(features.values[:, 0], self.head.posterior.law() if q is None else q)
 
     @torch.no_grad()
     def predict(
@@ -88,8 +92,12 @@ class InvariantGP(nn.Module):
         num_f_samples: int = 256,
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "B C"]:
-        """Predictive mean of y; for labels, class probabilities."""
-        return self.likelihood.predictive_mean(self.marginal(inputs, orbit_size, generator), num_f_samples, generator)
+        """Predictive mean of y; for labels, class probabilities. Any number of inputs: they are taken in chunks."""
+        means = [
+            self.likelihood.predictive_mean(self.marginal(chunk, orbit_size, generator), num_f_samples, generator)
+            for chunk in chunks_of(inputs, orbit_size)
+        ]
+        return torch.cat(means)
 
     @torch.no_grad()
     def log_predictive_density(
@@ -102,34 +110,32 @@ class InvariantGP(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, " B"]:
         """log p(y | x, data) of each target."""
-        marginal = self.marginal(inputs, orbit_size, generator)
-        return self.likelihood.log_predictive(marginal, self.encode(inputs, targets), num_f_samples, generator)
+        encoded = self.encode(inputs, targets)
+        chunks = chunks_of(inputs, orbit_size)
+        densities = [
+            self.likelihood.log_predictive(self.marginal(x, orbit_size, generator), y, num_f_samples, generator)
+            for x, y in zip(chunks, encoded.split(len(chunks[0])), strict=True)
+        ]
+        return torch.cat(densities)
 
     def encode(self, inputs: Float[Tensor, "B *event"], targets: Shaped[Tensor, "B *T"]) -> Tensor:
-        """Targets checked, one per input, in the form the likelihood works with, on the inputs' device."""
-        if targets.shape[:1] != inputs.shape[:1]:
-            raise InputError(
-                f"expected one target per input, got {tuple(targets.shape)} targets for {tuple(inputs.shape)} inputs"
-            )
-        return self.likelihood.encode(targets.to(inputs.device))
+        """Targets checked, one per input, in the form the likelihood works with."""
+        return encode_targets(self.likelihood, inputs, targets)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """A partition of all parameters: orbit (φ), backbone (w), kernel, inducing (Z), variational (q), likelihood.
 
         ``variational`` is empty for :class:`~orbitune.gp.NaturalPosterior`, whose natural parameters are buffers.
         """
-        groups = {
-            "orbit": list(self.orbit.parameters()),
-            "backbone": list(self.backbone.parameters()),
-            "kernel": list(self.head.kernel.parameters()),
-            "inducing": [self.head.Z],
-            "variational": list(self.head.posterior.parameters()),
-            "likelihood": list(self.likelihood.parameters()),
-        }
-        grouped = [id(parameter) for group in groups.values() for parameter in group]
-        if sorted(grouped) != sorted(id(parameter) for parameter in self.parameters()):
-            raise InputError("every parameter must belong to exactly one part of the model; some are shared or outside")
-        return groups
+        return partition(
+            self,
+            orbit=self.orbit,
+            backbone=self.backbone,
+            kernel=self.head.kernel,
+            inducing=self.head.Z,
+            variational=self.head.posterior,
+            likelihood=self.likelihood,
+        )
 
 
 def build_model(
@@ -156,16 +162,13 @@ def build_model(
         generator: randomness of the choices.
     """
     check_inputs(inputs)
-    training = backbone.training
-    backbone.eval()
-    with torch.no_grad():
-        features = torch.cat([extract_features(backbone, chunk) for chunk in inputs.split(1024)]).to(dtype)
-    backbone.train(training)
+    with torch.no_grad(), evaluating(backbone):
+        features = torch.cat([extract_features(backbone, chunk) for chunk in chunks_of(inputs)]).to(dtype)
     kernel = (kernel or default_kernel(features, generator)).to(features)
     Z = select_inducing(features, num_inducing, kernel, inducing, generator)
     posterior = NaturalPosterior(len(Z), likelihood.num_outputs, shared_covariance=likelihood.shared_curvature)
     head = GPHead(kernel, Z, posterior.to(Z.device))
-    return InvariantGP(orbit, backbone, head, likelihood.to(Z))
+    return InvariantGP(orbit.to(Z.device), backbone, head, likelihood.to(Z))
 
 
 def extract_features(backbone: nn.Module, inputs: Float[Tensor, "N *event"]) -> Float[Tensor, "N D"]:
@@ -177,6 +180,43 @@ def extract_features(backbone: nn.Module, inputs: Float[Tensor, "N *event"]) -> 
             f"{type(backbone).__name__} returned {tuple(features.shape)}. Add nn.Flatten() or pooling at its end"
         )
     return features
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Generator[None]:
+    """The module in evaluation mode (no dropout, fixed batch statistics), and afterwards every part as it was."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+def chunks_of(inputs: Tensor, orbit_size: int = 1, max_points: int = 2048) -> tuple[Tensor, ...]:
+    """Pieces of the inputs, of at most ``max_points`` orbit points: memory does not grow with their number."""
+    return inputs.split(max(1, max_points // max(1, orbit_size)))
+
+
+def encode_targets(likelihood: Likelihood, inputs: Tensor, targets: Tensor) -> Tensor:
+    """Targets checked, one per input, in the form the likelihood works with, on the inputs' device."""
+    if targets.shape[:1] != inputs.shape[:1]:
+        raise InputError(
+            f"expected one target per input, got {tuple(targets.shape)} targets for {tuple(inputs.shape)} inputs"
+        )
+    return likelihood.encode(targets.to(inputs.device))
+
+
+def partition(model: nn.Module, **parts: nn.Module | nn.Parameter) -> dict[str, list[nn.Parameter]]:
+    """The parameters of each part, checked to be all parameters of the model, each exactly once."""
+    groups = {
+        name: [part] if isinstance(part, nn.Parameter) else list(part.parameters()) for name, part in parts.items()
+    }
+    grouped = [id(parameter) for group in groups.values() for parameter in group]
+    if sorted(grouped) != sorted(id(parameter) for parameter in model.parameters()):
+        raise InputError("every parameter must belong to exactly one part of the model; some are shared or outside")
+    return groups
 
 
 def check_inputs(inputs: Tensor) -> None:

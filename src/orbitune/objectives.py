@@ -1,6 +1,7 @@
-"""Lower bounds of the log marginal likelihood: tensors in, named terms out.
+"""What is maximised: tensors in, named terms out.
 
-Each bound walks an input through the model once: one orbit, one backbone call, one Cholesky factor of Kuu.
+Each bound of the log marginal likelihood walks an input through the model once: one orbit, one backbone call, one
+Cholesky factor of Kuu.
 """
 
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitune.errors import InputError
-from orbitune.gp import NaturalPosterior, OrbitMarginal, OrbitMoments, draw_functions
+from orbitune.gp import NaturalPosterior, OrbitFeatures, OrbitMarginal, OrbitMoments, collapsed_bound, draw_functions
 from orbitune.likelihoods import Gaussian
 from orbitune.model import InvariantGP
+from orbitune.network import OrbitNetwork
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,34 @@ class ElboTerms:
         return self.elbo / self.num_data
 
 
+@dataclass(frozen=True)
+class LogLikelihood:
+    """The mean log-likelihood of a minibatch under a network."""
+
+    per_datum: Float[Tensor, ""]
+
+
+def log_likelihood(
+    model: OrbitNetwork,
+    inputs: Float[Tensor, "B *event"],
+    targets: Shaped[Tensor, "B *T"],
+    *,
+    orbit_size: int = 1,
+    generator: torch.Generator | None = None,
+) -> LogLikelihood:
+    """(1/B) Σ_n log p(y_n | f̂(x_n)) of a network: what pre-training maximises. No prior, hence no protection.
+
+    Args:
+        model: a network with its orbit.
+        inputs: minibatch (B, …).
+        targets: one per input.
+        orbit_size: S, orbit points averaged per input; 1 is ordinary augmentation.
+        generator: randomness of the orbit.
+    """
+    encoded = model.encode(inputs, targets)
+    return LogLikelihood(model.likelihood.log_prob(model(inputs, orbit_size, generator), encoded).mean())
+
+
 def unbiased_elbo(
     model: InvariantGP,
     inputs: Float[Tensor, "B *event"],
@@ -62,20 +92,12 @@ def unbiased_elbo(
         orbit_size: S points per input in all, hence an even number (finite orbits ignore it).
         generator: randomness of the orbit.
     """
-    if not isinstance(model.likelihood, Gaussian):
-        raise InputError(
-            f"the unbiased bound holds for the Gaussian likelihood only, got {type(model.likelihood).__name__}; "
-            "use sample_elbo, which holds for every log-concave likelihood"
-        )
     if not model.orbit.exact and (orbit_size < 2 or orbit_size % 2):
         raise InputError(f"the unbiased bound splits the orbit into halves: orbit_size must be even, got {orbit_size}")
-    _check_num_data(num_data)
+    _gaussian(model)
     encoded = model.encode(inputs, targets)
     features = model.orbit_features(inputs, max(1, orbit_size // 2), 2, generator)
-    q = model.head.posterior.law()
-    moments = model.head.moments(features, q)
-    data_fit = model.likelihood.expected_log_prob(moments, encoded)  # (B,)
-    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, moments, encoded)
+    return unbiased_bound(model, features, encoded, num_data=num_data)
 
 
 def sample_elbo(
@@ -105,20 +127,75 @@ def sample_elbo(
         pathwise: draw S_g functions g_k by Matheron's rule (as the paper does) rather than using the exact law of f̂.
         generator: randomness of the orbit and of the draws.
     """
-    _check_num_data(num_data)
     encoded = model.encode(inputs, targets)
-    features = model.orbit_features(inputs, orbit_size, num_orbits, generator).values  # (B, A, S, D)
-    encoded = encoded.repeat_interleave(features.shape[1], dim=0)  # (B·A, …)
-    features = features.flatten(0, 1)  # (B·A, S, D)
+    features = model.orbit_features(inputs, orbit_size, num_orbits, generator)
+    return sample_bound(
+        model,
+        features,
+        encoded,
+        num_data=num_data,
+        num_f_samples=num_f_samples,
+        pathwise=pathwise,
+        generator=generator,
+    )
+
+
+def unbiased_bound(model: InvariantGP, features: OrbitFeatures, encoded: Tensor, *, num_data: int) -> ElboTerms:
+    """:func:`unbiased_elbo` from features that are already there, and encoded targets (B, …)."""
+    _check_num_data(num_data)
+    likelihood = _gaussian(model)
+    q = model.head.posterior.law()
+    moments = model.head.moments(features, q)
+    data_fit = likelihood.expected_log_prob(moments, encoded)  # (B,)
+    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, moments, encoded)
+
+
+def sample_bound(
+    model: InvariantGP,
+    features: OrbitFeatures,
+    encoded: Tensor,
+    *,
+    num_data: int,
+    num_f_samples: int = 16,
+    pathwise: bool = False,
+    generator: torch.Generator | None = None,
+) -> ElboTerms:
+    """:func:`sample_elbo` from features that are already there, and encoded targets (B, …)."""
+    _check_num_data(num_data)
+    encoded = encoded.repeat_interleave(features.values.shape[1], dim=0)  # (B·A, …)
+    H = features.values.flatten(0, 1)  # (B·A, S, D)
     q = model.head.posterior.law()
     if pathwise:
         law = None
-        f = draw_functions(model.head, q, num_f_samples, generator).orbit_mean(features)  # (K, B·A, C)
+        f = draw_functions(model.head, q, num_f_samples, generator).orbit_mean(H)  # (K, B·A, C)
         data_fit = model.likelihood.log_prob_of_points(f, encoded)  # (K, B·A)
     else:
-        law = model.head.marginal(features, q)
+        law = model.head.marginal(H, q)
         data_fit = model.likelihood.expected_log_prob(law, encoded, num_f_samples, generator)  # (B·A,)
     return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, law, encoded)
+
+
+def collapsed_elbo(
+    model: InvariantGP,
+    inputs: Float[Tensor, "N *event"],
+    targets: Shaped[Tensor, "N *T"],
+    *,
+    orbit_size: int,
+    generator: torch.Generator | None = None,
+) -> Float[Tensor, ""]:
+    """The Gaussian sample bound with q(u) at its optimum, on all data at once; the model's own q(u) plays no part.
+
+    Args:
+        model: with a Gaussian likelihood.
+        inputs: all training inputs (N, …).
+        targets: one per input.
+        orbit_size: S_o.
+        generator: randomness of the orbit.
+    """
+    likelihood = _gaussian(model)
+    encoded = model.encode(inputs, targets)
+    features = model.orbit_features(inputs, orbit_size, generator=generator).values[:, 0]
+    return collapsed_bound(model.head.project(features), encoded, likelihood.noise_variance)
 
 
 @torch.no_grad()
@@ -148,6 +225,15 @@ def natural_gradient_step(
     expected_derivatives: Any = model.likelihood.expected_derivatives
     gradient, curvature = expected_derivatives(law, terms.targets, num_f_samples, generator)
     posterior.step(law.whitened, law.mean, gradient, curvature, scale=terms.num_data / len(law.mean), rate=rate)
+
+
+def _gaussian(model: InvariantGP) -> Gaussian:
+    if not isinstance(model.likelihood, Gaussian):
+        raise InputError(
+            f"this bound holds for the Gaussian likelihood only, got {type(model.likelihood).__name__}; "
+            "use sample_elbo, which holds for every log-concave likelihood"
+        )
+    return model.likelihood
 
 
 def _check_num_data(num_data: int) -> None:

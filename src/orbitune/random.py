@@ -4,7 +4,8 @@ Numbers are drawn on the generator's device and moved to that of ``like``: a CPU
 machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -23,6 +24,15 @@ def uniform(shape: Sequence[int], generator: torch.Generator | None, like: Tenso
 def permutation(num: int, generator: torch.Generator | None, device: torch.device) -> Tensor:
     """A random order of 0 … num−1."""
     return torch.randperm(num, generator=generator, device=device_of(generator)).to(device)
+
+
+@contextmanager
+def seeded(generator: torch.Generator) -> Generator[None]:
+    """Let code that only knows torch's global generator (initial weights, dropout) draw from ours, leaving no trace."""
+    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
 
 
 def device_of(generator: torch.Generator | None) -> torch.device:

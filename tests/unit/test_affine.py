@@ -344,19 +344,19 @@ def test_a_constant_image_that_goes_on_outside_gives_no_gradient(padding, shift)
 def test_gradients_reach_both_ends_of_all_seven_ranges():
     orbit = AffineOrbit(start=0.2)
     orbit(random_images(2, 1, 6, 7, dtype=torch.float32), 3, seeded(0)).square().sum().backward()
-    for end in (orbit.raw_low, orbit.raw_high):
+    for end in (orbit.learned.raw_low, orbit.learned.raw_high):
         assert end.grad.isfinite().all()
         assert (end.grad != 0).all()
 
 
 def test_gradients_in_the_ranges_are_finite_differences():
     images, orbit = random_images(1, 1, 4, 5), AffineOrbit(start=0.2).double()
-    names = ("raw_low", "raw_high")
+    names = ("learned.raw_low", "learned.raw_high")
 
     def points(*ends):
         return torch.func.functional_call(orbit, dict(zip(names, ends, strict=True)), (images, 2, seeded(3)))
 
-    assert torch.autograd.gradcheck(points, [getattr(orbit, name) for name in names])
+    assert torch.autograd.gradcheck(points, [orbit.get_parameter(name) for name in names])
 
 
 # ------------------------------------------------------------------------------------------------------------ ranges
@@ -374,7 +374,7 @@ def test_ranges_are_those_given_and_small_for_the_rest():
 def test_ranges_list_the_smaller_bound_first_even_if_learning_has_crossed_them():
     orbit = AffineOrbit({"rotation": (-0.5, 0.25)})
     with torch.no_grad():
-        orbit.raw_low[0], orbit.raw_high[0] = 1.0, -2.0
+        orbit.learned.raw_low[0], orbit.learned.raw_high[0] = 1.0, -2.0
     assert orbit.ranges()["rotation"] == (-2.0, 1.0)
 
 
@@ -388,7 +388,7 @@ def test_direct_and_reciprocal_parameterisations_draw_the_same_orbit():
 
 def test_reciprocal_parameters_are_one_over_the_bounds():
     orbit = AffineOrbit({"rotation": (-0.5, 2.0)}, learn=["rotation"], parameterisation="reciprocal")
-    assert (orbit.raw_low.item(), orbit.raw_high.item()) == (-2.0, 0.5)
+    assert (orbit.learned.raw_low.item(), orbit.learned.raw_high.item()) == (-2.0, 0.5)
 
 
 @pytest.mark.parametrize("end", ["low", "high"])
@@ -397,7 +397,7 @@ def test_gradients_of_both_parameterisations_obey_the_chain_rule(end):
     for kind in ("direct", "reciprocal"):
         orbit = AffineOrbit(RANGES, parameterisation=kind).double()
         orbit(images, 3, seeded(0)).square().sum().backward()
-        gradients[kind] = getattr(orbit, f"raw_{end}").grad
+        gradients[kind] = getattr(orbit.learned, f"raw_{end}").grad
     bound = getattr(AffineOrbit(RANGES).double(), end).detach()
     # ξ = 1/b, so ∂/∂ξ = −b² ∂/∂b. The bounds agree to float32 (1e-7), and with them the gradients.
     torch.testing.assert_close(gradients["reciprocal"], -bound.square() * gradients["direct"], rtol=1e-4, atol=1e-5)
@@ -405,14 +405,14 @@ def test_gradients_of_both_parameterisations_obey_the_chain_rule(end):
 
 def test_symmetric_ranges_are_one_number_per_parameter():
     orbit = AffineOrbit({"rotation": (-0.7, 0.7)}, symmetric=True)
-    assert [name for name, _ in orbit.named_parameters()] == ["raw_high"]
+    assert [name for name, _ in orbit.named_parameters()] == ["learned.raw_high"]
     assert torch.equal(orbit.low, -orbit.high)
 
 
 def test_symmetric_ranges_stay_symmetric_when_they_move():
     orbit = AffineOrbit(symmetric=True)
     with torch.no_grad():
-        orbit.raw_high += torch.arange(7)
+        orbit.learned.raw_high += torch.arange(7)
     assert all(low == -high for low, high in orbit.ranges().values())
 
 
@@ -424,12 +424,14 @@ def test_the_gradient_of_a_symmetric_range_collects_those_of_both_ends(kind):
     for orbit in (tied, free):
         orbit(images, 3, seeded(0)).square().sum().backward()
     # low = −high, and 1/low = −1/high: the same sums, in another order.
-    torch.testing.assert_close(tied.raw_high.grad, free.raw_high.grad - free.raw_low.grad, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        tied.learned.raw_high.grad, free.learned.raw_high.grad - free.learned.raw_low.grad, rtol=1e-10, atol=1e-10
+    )
 
 
 def test_only_the_ranges_in_learn_have_parameters():
     orbit = AffineOrbit(RANGES, learn=["rotation", "shear_x"])
-    assert orbit.raw_low.shape == orbit.raw_high.shape == (2,)
+    assert orbit.learned.raw_low.shape == orbit.learned.raw_high.shape == (2,)
 
 
 def test_the_ranges_outside_learn_stay_where_they_are():

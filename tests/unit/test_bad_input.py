@@ -293,7 +293,7 @@ def test_an_unknown_parameter_is_answered_with_the_list_of_all(options):
 def test_the_reciprocal_parameterisation_refuses_a_bound_of_zero():
     with pytest.raises(InputError) as error:
         AffineOrbit({"rotation": (0.0, 1.0)}, parameterisation="reciprocal")
-    assert_says(error, "'rotation'", "reciprocal", "bound 0", "low=0.0", "high=1.0", "(-0.05, 0.05)")
+    assert_says(error, "reciprocal", "bound 0", "low=[0.0", "high=[1.0", "(-0.05, 0.05)")
 
 
 def test_a_symmetric_orbit_refuses_a_range_that_is_not():
@@ -316,8 +316,8 @@ def test_an_unknown_padding_is_refused_by_warp_too():
 
 def test_an_unknown_parameterisation_is_answered_with_the_list_of_all():
     with pytest.raises(InputError) as error:
-        AffineOrbit(parameterisation="log")
-    assert_says(error, "parameterisation", "'log'", "direct", "reciprocal")
+        AffineOrbit(parameterisation="square")
+    assert_says(error, "parameterisation", "'square'", "direct", "log", "reciprocal")
 
 
 # ------------------------------------------------------------------------------------------------ the Gaussian process
@@ -476,3 +476,9 @@ def test_a_curvature_per_output_does_not_fit_a_shared_covariance():
     with pytest.raises(InputError) as error:
         step_of(model)
     assert_says(error, "shares one covariance", "3 outputs", "shared_covariance=False")
+
+
+def test_a_number_for_a_range_is_refused():
+    with pytest.raises(InputError) as error:
+        AffineOrbit({"rotation": 0.3})
+    assert_says(error, "'rotation'", "pair (low, high)", "got 0.3")

@@ -34,7 +34,6 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": _cpu_model(),
         "threads": torch.get_num_threads(),
-        "device": "cuda" if torch.cuda.is_available() else "cpu",
         "python": platform.python_version(),
         "torch": torch.__version__,
         "orbitune": version("orbitune"),
@@ -42,8 +41,12 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout this package runs from, marked if it has changes; None if there is none."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    """The commit of the checkout this package runs from, marked if it has changes; None if it runs from elsewhere."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parents[1]
+    if package != checkout / "src" / "orbitune" or not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

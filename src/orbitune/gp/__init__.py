@@ -1,6 +1,6 @@
 """The Gaussian-process last layer: from the features of an orbit to the law of the invariant function."""
 
-from orbitune.gp.collapsed import collapsed_elbo
+from orbitune.gp.collapsed import collapsed_bound
 from orbitune.gp.head import GPHead
 from orbitune.gp.inducing import default_kernel, median_distance, select_inducing
 from orbitune.gp.laws import OrbitFeatures, OrbitMarginal, OrbitMoments, OrbitProjection
@@ -21,7 +21,7 @@ __all__ = [
     "Posterior",
     "WhitenedLaw",
     "cholesky",
-    "collapsed_elbo",
+    "collapsed_bound",
     "default_kernel",
     "draw_functions",
     "median_distance",

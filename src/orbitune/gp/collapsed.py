@@ -10,7 +10,7 @@ from orbitune.gp.laws import OrbitProjection
 from orbitune.gp.linalg import JitterPolicy, cholesky
 
 
-def collapsed_elbo(
+def collapsed_bound(
     projection: OrbitProjection, targets: Float[Tensor, "N C"], noise_variance: Float[Tensor, ""]
 ) -> Float[Tensor, ""]:
     """max_q ELBO = Σ_c log N(y_c; 0, A Aᵀ + σ²I) − C Σ_n residual_n / 2σ², where row n of A is a_nᵀ (N, M).

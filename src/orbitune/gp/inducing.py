@@ -53,7 +53,7 @@ def select_inducing(
 def _greedy_variance(features: Float[Tensor, "N D"], num_inducing: int, kernel: Kernel) -> list[int]:
     """Pivoted Cholesky of K(features, features): row j of ``rows`` is row j of L⁻¹K for the points chosen so far."""
     variance = kernel(features, diag=True).clone()  # (N,) conditional variance given the chosen points
-    enough = variance.max() * 1e-10
+    enough = variance.max() * max(1e-10, 10 * torch.finfo(features.dtype).eps)  # less is rounding
     rows = torch.zeros(num_inducing, features.shape[0], dtype=features.dtype, device=features.device)  # (M, N)
     chosen: list[int] = []
     for j in range(num_inducing):
@@ -66,6 +66,7 @@ def _greedy_variance(features: Float[Tensor, "N D"], num_inducing: int, kernel: 
         explained = rows[:j, pivot] @ rows[:j]
         rows[j] = (covariance - explained) / variance[pivot].sqrt()
         variance = variance - rows[j].square()
+        variance[pivot] = 0
     return chosen
 
 

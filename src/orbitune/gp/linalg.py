@@ -63,5 +63,5 @@ def cholesky(K: Float[Tensor, "*batch M M"], policy: JitterPolicy = JitterPolicy
     raise NumericalError(
         f"{name} ({'×'.join(map(str, K.shape))}) is not positive definite even with {relative:.0e} of its mean "
         f"diagonal ({scale.item():.3g}) added. Likely causes: (a) many inducing inputs coincide, use fewer; (b) the "
-        "lengthscale is far larger than the distances between features; (c) single precision, call model.double()"
+        "lengthscale is far larger than the distances between features; (c) single precision, use model.head.double()"
     )

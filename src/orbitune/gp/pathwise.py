@@ -14,7 +14,7 @@ from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitune.errors import UnsupportedKernelError
+from orbitune.errors import InputError, UnsupportedKernelError
 from orbitune.gp.head import GPHead
 from orbitune.gp.orbit_kernel import orbit_mean_Kuf, sum_in_pieces
 from orbitune.gp.variational import WhitenedLaw
@@ -63,6 +63,8 @@ def draw_functions(
     num_frequencies: int = 256,
 ) -> FunctionDraws:
     """Draw K functions from q(g); differentiable in the kernel and in Z."""
+    if num_draws < 1:
+        raise InputError(f"expected at least one draw of g (num_f_samples ≥ 1), got {num_draws}")
     Z = head.Z
     variance, frequencies = spectral_frequencies(head.kernel, num_draws * num_frequencies, Z, generator)
     frequencies = frequencies.unflatten(0, (num_draws, num_frequencies))  # (K, F, D)
@@ -96,6 +98,9 @@ def spectral_frequencies(
 
 @spectral_frequencies.register
 def _(kernel: ScaleKernel, num: int, like: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    # A ScaleKernel takes over the active_dims of its base kernel.
+    if kernel.active_dims is not None and kernel.base_kernel.active_dims is None:
+        raise UnsupportedKernelError("pathwise samples: set active_dims on the base kernel, not on its ScaleKernel")
     variance, frequencies = spectral_frequencies(kernel.base_kernel, num, like, generator)
     return kernel.outputscale * variance, frequencies
 
@@ -108,7 +113,7 @@ def _(kernel: RBFKernel, num: int, like: Tensor, generator: torch.Generator | No
 @spectral_frequencies.register
 def _(kernel: MaternKernel, num: int, like: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
     # Student-t with 2ν degrees of freedom: a normal over the root of χ²_{2ν}/2ν, and 2ν is 1, 3 or 5.
-    dof = {0.5: 1, 1.5: 3, 2.5: 5}[kernel.nu or 2.5]
+    dof = {0.5: 1, 1.5: 3, 2.5: 5}[float(kernel.nu)]  # ty: ignore[invalid-argument-type]
     chi_square = normal((num, dof), generator, like).square().sum(-1, keepdim=True)
     return like.new_ones(()), _scaled_normals(kernel, num, like, generator) * (dof / chi_square).sqrt()
 

@@ -25,6 +25,9 @@ class Likelihood(nn.Module, ABC):
     shared_curvature: ClassVar[bool] = False
     """Whether −∂² log p/∂f² is the same for every output, so that all outputs can share one covariance of q(u)."""
 
+    prior_variance: ClassVar[float] = 1.0
+    """A kernel variance to start from: how far f must reach for the targets to be explained."""
+
     def __init__(self, num_outputs: int):
         super().__init__()
         if num_outputs < 1:
@@ -61,8 +64,8 @@ class Likelihood(nn.Module, ABC):
         self, f: Float[Tensor, "N C"], targets: Shaped[Tensor, "N *T"]
     ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N C"]]:
         """∂ log p/∂f and −∂² log p/∂f_c² (diagonal), by automatic differentiation."""
-        with torch.enable_grad():
-            f = f.detach().requires_grad_()
+        with torch.inference_mode(False), torch.enable_grad():
+            f, targets = f.detach().clone().requires_grad_(), targets.clone()
             (gradient,) = torch.autograd.grad(self.log_prob(f, targets).sum(), f, create_graph=True)
             columns = [_gradient_of(gradient[:, c], f)[:, c] for c in range(f.shape[1])]
         return gradient.detach(), -torch.stack(columns, dim=1)
@@ -160,8 +163,8 @@ class FactorizedLikelihood(Likelihood):
         self, f: Float[Tensor, "N C"], targets: Float[Tensor, "N C"]
     ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N C"]]:
         """First and negative second derivative; the Hessian is diagonal, so two passes give all of it."""
-        with torch.enable_grad():
-            f = f.detach().requires_grad_()
+        with torch.inference_mode(False), torch.enable_grad():
+            f, targets = f.detach().clone().requires_grad_(), targets.clone()
             (gradient,) = torch.autograd.grad(self.log_prob(f, targets).sum(), f, create_graph=True)
             return gradient.detach(), -_gradient_of(gradient, f)
 
@@ -188,12 +191,13 @@ class FactorizedLikelihood(Likelihood):
         return (log_p + prior - around_mode + weights.log()[:, None, None]).logsumexp(0).sum(-1)
 
     def _laplace(self, law: OrbitMarginal, targets: Float[Tensor, "N C"]) -> tuple[Tensor, Tensor]:
-        """Mode and Laplace standard deviation of p(y | f) N(f; mean, var), by Newton steps of at most one."""
-        f, precision = law.mean, 1 / _sqrt(law.var).square()
+        """Mode and Laplace standard deviation of p(y | f) N(f; mean, var), by Newton steps of bounded length."""
+        std = _sqrt(law.var)
+        f, precision, longest = law.mean, 1 / std.square(), std.clamp_min(1)
         for _ in range(100):
             gradient, curvature = self.derivatives(f, targets)
             step = (gradient - (f - law.mean) * precision) / (curvature + precision)
-            f = f + step.clamp(-1, 1)
+            f = f + step.clamp(-longest, longest)
             if step.abs().max() < 1e-6:
                 break
         return f, (self.derivatives(f, targets)[1] + precision).rsqrt()
@@ -208,7 +212,7 @@ def gauss_hermite(num_nodes: int, like: Tensor) -> tuple[Float[Tensor, " K"], Fl
 
 def _sqrt(var: Tensor) -> Tensor:
     """√var with a finite gradient at zero."""
-    return var.clamp_min(torch.finfo(var.dtype).tiny ** 0.5).sqrt()
+    return var.clamp_min(torch.finfo(var.dtype).eps ** 2).sqrt()
 
 
 def _repeat(targets: Tensor, times: int) -> Tensor:

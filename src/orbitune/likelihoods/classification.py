@@ -1,5 +1,7 @@
 """Labels: several classes (Softmax) or two (Bernoulli)."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
@@ -28,6 +30,8 @@ def check_labels(targets: Shaped[Tensor, "N *T"], num_classes: int) -> Int[Tenso
 class Softmax(Likelihood):
     """p(y = c | f) = exp f_c / Σ_j exp f_j for labels 0 … C−1."""
 
+    prior_variance: ClassVar[float] = 20.0  # certainty needs logits of several units
+
     def encode(self, targets: Shaped[Tensor, "N *T"]) -> Int[Tensor, " N"]:
         """Checked integer labels."""
         return check_labels(targets, self.num_outputs)
@@ -48,12 +52,14 @@ class Softmax(Likelihood):
         return one_hot(targets, self.num_outputs) - p, p * (1 - p)
 
     def example_targets(self) -> Tensor:
-        """Every label."""
-        return torch.arange(self.num_outputs)
+        """A few labels; classes are exchangeable."""
+        return torch.arange(min(self.num_outputs, 8))
 
 
 class Bernoulli(FactorizedLikelihood):
     """p(y = 1 | f) = 1 / (1 + exp(−f)) for targets 0 and 1."""
+
+    prior_variance: ClassVar[float] = 20.0  # as for Softmax
 
     def __init__(self, num_outputs: int = 1):
         super().__init__(num_outputs)

@@ -1,5 +1,6 @@
 """The paper's affine augmentations of images: rotation, scale, shear and translation."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, get_args
 
@@ -8,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitune.errors import InputError, unknown_name
-from orbitune.orbits.uniform import Parameterisation, UniformOrbit
+from orbitune.orbits.ranges import Parameterisation
+from orbitune.orbits.uniform import UniformOrbit
 from orbitune.orbits.warp import Padding, warp
 
 
@@ -41,6 +43,7 @@ class AffineOrbit(UniformOrbit):
         "translate_x",
         "translate_y",
     )
+    limits: ClassVar[Mapping[str, float]] = {"rotation": math.pi}
     units: ClassVar[tuple[str, ...]] = ("rad", "log", "log", "", "", "half widths", "half heights")
 
     def __init__(

@@ -42,6 +42,9 @@ class Orbit(nn.Module, ABC):
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The current (low, high) of each parameter, for people."""
 
+    def clamp_(self) -> None:
+        """Bring learned parameters back to where they mean something; called after every optimiser step."""
+
     def forward(
         self, inputs: Float[Tensor, "B *event"], size: int, generator: torch.Generator | None = None
     ) -> Float[Tensor, "B S *event"]:

@@ -1,17 +1,17 @@
 """Orbits whose parameters are uniform over a box of learnable ranges."""
 
-from collections.abc import Iterable, Mapping
-from typing import Literal
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from orbitune.errors import InputError, unknown_name
 from orbitune.orbits.base import Orbit
+from orbitune.orbits.ranges import KINDS, Parameterisation
 from orbitune.random import uniform
-
-Parameterisation = Literal["direct", "reciprocal"]
 
 
 class UniformOrbit(Orbit):
@@ -25,12 +25,16 @@ class UniformOrbit(Orbit):
         ranges: (low, high) per name. Names left out start at (−start, start) if they are learned, else at zero.
         learn: the names whose range is learned; by default all of them.
         symmetric: tie low = −high, one number per parameter.
-        parameterisation: the optimiser's coordinates are the bounds themselves ("direct") or ξ = 1/bound
-            ("reciprocal", paper Fig. 4). The orbit is the same; only the path to it differs.
+        parameterisation: the optimiser's coordinates: the bounds themselves ("direct"), ξ = 1/bound ("reciprocal",
+            paper Fig. 4), or the logarithm of the half-width ("log"). The orbit is the same; only the path differs.
         start: half-width of the ranges that are learned and not given.
     """
 
+    limits: ClassVar[Mapping[str, float]] = {}
+    """Largest sensible |bound|, for parameters that have one."""
+
     learned_index: Tensor
+    limit: Tensor
     fixed_low: Tensor
     fixed_high: Tensor
 
@@ -49,39 +53,60 @@ class UniformOrbit(Orbit):
         for name in [*ranges, *learned]:
             if name not in self.names:
                 raise unknown_name(f"parameter of {type(self).__name__}", name, self.names)
-        if parameterisation not in ("direct", "reciprocal"):
-            raise unknown_name("parameterisation", parameterisation, ("direct", "reciprocal"))
+        if parameterisation not in KINDS:
+            raise unknown_name("parameterisation", parameterisation, KINDS)
         bounds = [ranges.get(name, (-start, start) if name in learned else (0.0, 0.0)) for name in self.names]
-        for name, (low, high) in zip(self.names, bounds, strict=True):
-            _check_bounds(name, low, high, name in learned, symmetric, parameterisation)
+        for name, pair in zip(self.names, bounds, strict=True):
+            if not isinstance(pair, Sequence) or len(pair) != 2:
+                raise InputError(f"range of {name!r}: expected a pair (low, high), got {pair!r}")
+            low, high = pair
+            _check_bounds(name, low, high, tied=symmetric and name in learned)
 
-        self.symmetric, self.parameterisation = symmetric, parameterisation
         low, high = (torch.tensor([pair[side] for pair in bounds], dtype=torch.get_default_dtype()) for side in (0, 1))
         index = torch.tensor([i for i, name in enumerate(self.names) if name in learned], dtype=torch.long)
+        limits = torch.tensor([self.limits.get(name, torch.inf) for name in self.names])
         self.register_buffer("learned_index", index)
         self.register_buffer("fixed_low", low)
         self.register_buffer("fixed_high", high)
-        self.raw_high = nn.Parameter(self._reparameterise(high[index]))
-        self.raw_low = None if symmetric else nn.Parameter(self._reparameterise(low[index]))
-
-    def _reparameterise(self, value: Tensor) -> Tensor:
-        """Bound ↔ optimiser's coordinate: x ↦ x and x ↦ 1/x are their own inverses, so one function goes both ways."""
-        return value.clone() if self.parameterisation == "direct" else 1 / value
-
-    @property
-    def high(self) -> Float[Tensor, " P"]:
-        """φ_max, with gradient in the learned entries."""
-        if not len(self.learned_index):
-            return self.fixed_high
-        return self.fixed_high.index_copy(0, self.learned_index, self._reparameterise(self.raw_high))
+        self.register_buffer("limit", limits.to(low.dtype), persistent=False)
+        self.learned = KINDS[parameterisation](low[index], high[index], symmetric) if len(index) else None
 
     @property
     def low(self) -> Float[Tensor, " P"]:
         """φ_min, with gradient in the learned entries."""
-        if not len(self.learned_index):
+        if self.learned is None:
             return self.fixed_low
-        learned = -self._reparameterise(self.raw_high) if self.raw_low is None else self._reparameterise(self.raw_low)
-        return self.fixed_low.index_copy(0, self.learned_index, learned)
+        return self.fixed_low.index_copy(0, self.learned_index, self.learned.bounds()[0])
+
+    @property
+    def high(self) -> Float[Tensor, " P"]:
+        """φ_max, with gradient in the learned entries."""
+        if self.learned is None:
+            return self.fixed_high
+        return self.fixed_high.index_copy(0, self.learned_index, self.learned.bounds()[1])
+
+    def clamp_(self) -> None:
+        """Bring learned ranges back to where they mean something: within ``limits``, and not crossed."""
+        if self.learned is not None:
+            self.learned.clamp_(self.limit[self.learned_index])
+
+    def reparameterised(self, parameterisation: Parameterisation) -> "UniformOrbit":
+        """A copy with the same ranges in other coordinates."""
+        other = copy.deepcopy(self)
+        if self.learned is not None:
+            low, high = (bound.detach() for bound in self.learned.bounds())
+            other.learned = KINDS[parameterisation](low, high, self.learned.symmetric)
+        return other
+
+    @torch.no_grad()
+    def set_ranges(self, ranges: Mapping[str, tuple[float, float]]) -> None:
+        """Overwrite the ranges of learned parameters; names left out keep theirs."""
+        if self.learned is None:
+            return
+        low, high = self.low.clone(), self.high.clone()
+        for name, bounds in ranges.items():
+            low[self.names.index(name)], high[self.names.index(name)] = bounds
+        self.learned.set_bounds(low[self.learned_index], high[self.learned_index])
 
     def sample_params(self, batch: int, size: int, generator: torch.Generator | None) -> Float[Tensor, "B S P"]:
         """ν = low + (high − low)·ε with ε stratified over the S points of each input."""
@@ -105,13 +130,8 @@ def stratified_uniform(
     return (stratum + within) / size
 
 
-def _check_bounds(name: str, low: float, high: float, learned: bool, symmetric: bool, parameterisation: str) -> None:
+def _check_bounds(name: str, low: float, high: float, tied: bool) -> None:
     if not (-float("inf") < low <= high < float("inf")):
         raise InputError(f"range of {name!r}: expected finite low ≤ high, got low={low}, high={high}")
-    if learned and symmetric and low != -high:
+    if tied and low != -high:
         raise InputError(f"range of {name!r} is tied symmetric, so low must be −high; got low={low}, high={high}")
-    if learned and parameterisation == "reciprocal" and 0.0 in (low, high):
-        raise InputError(
-            f"range of {name!r}: the reciprocal parameterisation cannot represent the bound 0; "
-            f"got low={low}, high={high}. Start at a small non-zero range such as (-0.05, 0.05)"
-        )

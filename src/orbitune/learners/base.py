@@ -1,0 +1,100 @@
+"""What every learner gets and gives, and the steps that several of them share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
+from torch import Tensor, nn
+
+from orbitune.gp import GPHead, Posterior, median_distance, select_inducing
+from orbitune.likelihoods import Gaussian, Likelihood
+from orbitune.model import InvariantGP, extract_features
+from orbitune.network import OrbitNetwork
+from orbitune.orbits import Orbit
+from orbitune.training import Run
+from orbitune.training.evaluation import mean_elbo
+from orbitune.training.phases import ObjectiveName
+
+
+def squared_exponential(num_features: int, lengthscale: float, variance: float) -> Kernel:
+    """The default kernel, at given hyper-parameters."""
+    kernel = ScaleKernel(RBFKernel())
+    kernel.outputscale, kernel.base_kernel.lengthscale = torch.tensor(variance), torch.tensor(lengthscale)
+    return kernel
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be learned, and from what.
+
+    Attributes:
+        inputs: (N, …) training inputs.
+        targets: (N, …) one target per input.
+        orbit: the family of transformations, at its initial ranges.
+        likelihood: of the targets.
+        make_backbone: a fresh network without its last layer; learners may need several.
+        make_kernel: a kernel on features, from their number, a lengthscale (the median distance) and a variance.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    orbit: Orbit
+    likelihood: Likelihood
+    make_backbone: Callable[[], nn.Module]
+    make_kernel: Callable[[int, float, float], Kernel] = field(default=squared_exponential)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trained model, and its evidence per datum where the learner has one."""
+
+    model: InvariantGP | OrbitNetwork
+    elbo_per_datum: float | None
+
+
+class Learner(ABC):
+    """A way to find φ and a model at φ. Implementations are frozen dataclasses: their fields are the configuration."""
+
+    @abstractmethod
+    def learn(self, problem: Problem, run: Run) -> Outcome:
+        """Learn from the problem's data alone. Randomness and interruption are the run's."""
+
+
+def choose_inducing(
+    backbone: nn.Module, inputs: Tensor, num_inducing: int, problem: Problem, generator: torch.Generator
+) -> dict[str, Tensor]:
+    """Inducing inputs Z (M, D) by greedy variance, and the median distance, of the features of ``inputs``.
+
+    What :meth:`Run.once` remembers; :func:`make_head` makes a head of it.
+    """
+    with torch.no_grad():
+        features = torch.cat([extract_features(backbone, chunk) for chunk in inputs.split(500)]).double()
+    lengthscale = median_distance(features, generator)
+    kernel = problem.make_kernel(features.shape[1], lengthscale, 1.0).to(features)
+    Z = select_inducing(features, min(num_inducing, len(features)), kernel, "greedy")
+    return {"Z": Z, "lengthscale": torch.tensor(lengthscale)}
+
+
+def make_head(
+    chosen: dict[str, Tensor], problem: Problem, make_posterior: Callable[..., Posterior], variance: float | None = None
+) -> GPHead:
+    """A GP on chosen inducing inputs, with the likelihood's idea of a prior variance unless one is given."""
+    Z, likelihood = chosen["Z"], problem.likelihood
+    variance = likelihood.prior_variance if variance is None else variance
+    kernel = problem.make_kernel(Z.shape[1], chosen["lengthscale"].item(), variance).to(Z)
+    posterior = make_posterior(len(Z), likelihood.num_outputs, shared_covariance=likelihood.shared_curvature)
+    return GPHead(kernel, Z, posterior.to(Z))
+
+
+def training_elbo(model: InvariantGP, problem: Problem, orbit_size: int, run: Run) -> float:
+    """The evidence per datum of the training data, under the final model."""
+    compute = partial(mean_elbo, model, problem.inputs, problem.targets, orbit_size, run.generator)
+    return run.once("training elbo", compute)
+
+
+def objective_of(likelihood: Likelihood) -> ObjectiveName:
+    """The unbiased bound where it holds, the sample bound elsewhere."""
+    return "unbiased" if isinstance(likelihood, Gaussian) else "sample"

@@ -1,0 +1,312 @@
+"""Cross-fitted evidence: every image is scored by a network that has never seen it."""
+
+import copy
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orbitune.gp import NaturalPosterior, OrbitFeatures
+from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of
+from orbitune.learners.fixed import FixedRanges
+from orbitune.learners.look_ahead import LookAhead
+from orbitune.model import InvariantGP
+from orbitune.network import OrbitNetwork, build_network
+from orbitune.objectives import natural_gradient_step, sample_bound, sample_elbo, unbiased_elbo
+from orbitune.orbits import Orbit, UniformOrbit
+from orbitune.random import permutation
+from orbitune.training import Minibatches, Phase, Run, train
+from orbitune.training.trainer import measurements
+
+
+@dataclass(frozen=True)
+class CrossFit(Learner):
+    """Alternate between networks trained without a fold and the evidence of that fold, until the ranges settle.
+
+    On data a network has memorised, the evidence of its last layer is nearly flat in φ, and its sign depends on the
+    lengthscale. On data it has not seen, it is a proper marginal likelihood: steep, and in step with test accuracy. No
+    variance is fixed by hand and no validation label is used. See ``docs/crossfit.md`` for what was tried.
+
+    Attributes:
+        folds: the training set is split into as many parts; each is scored by a network trained on the others.
+        max_rounds: rounds of (networks adapt to the current ranges, ranges follow the evidence).
+        first_epochs, epochs: training of the networks before the first and before every later round.
+        steps: ascent steps on φ per round, each over a minibatch of every fold.
+        warm_first, warm: steps on q(u) and the kernel before φ moves, in the first and in later rounds; with a cold
+            q(u) the gradient on φ points to collapse.
+        orbit_learning_rate: Adam's, on log half-widths (and on relative centres, times ``centre_factor``).
+        tolerance: the ranges have settled when no bound moves by more than this from one round to the next, twice.
+        look_ahead, look_ahead_floor: how much wider than the current ranges the networks train; see :class:`LookAhead`.
+        final: the model at the learned ranges, trained on all data.
+    """
+
+    folds: int = 2
+    max_rounds: int = 12
+    first_epochs: float = 15
+    epochs: float = 5
+    network_batch_size: int = 100
+    steps: int = 30
+    warm_first: int = 40
+    warm: int = 12
+    warm_inputs: int = 1500
+    batch_size: int = 64
+    orbit_size: int = 8
+    num_f_samples: int = 16
+    num_inducing: int = 200
+    natural_rate: float = 0.1
+    orbit_learning_rate: float = 0.08
+    centre_factor: float = 0.3
+    kernel_learning_rate: float = 0.03
+    tolerance: float = 0.06
+    look_ahead: float = 1.5
+    look_ahead_floor: float = 0.25
+    final: FixedRanges = field(default_factory=FixedRanges)
+
+    def learn(self, problem: Problem, run: Run) -> Outcome:
+        """Learn φ from the evidence of held-out folds, then a model of all data at φ."""
+        orbit = problem.orbit
+        if isinstance(orbit, UniformOrbit):  # any coordinates lead to the same orbit; in these, steps are relative
+            orbit = orbit.reparameterised("log")
+        elbo = self.learn_orbit(orbit, problem, run)
+        settled = copy.deepcopy(orbit).requires_grad_(False)
+        outcome = self.final.learn(
+            Problem(
+                problem.inputs,
+                problem.targets,
+                settled,
+                problem.likelihood,
+                problem.make_backbone,
+                problem.make_kernel,
+            ),
+            run,
+        )
+        return Outcome(outcome.model, elbo)
+
+    def learn_orbit(self, orbit: Orbit, problem: Problem, run: Run) -> float:
+        """Move the orbit to where the evidence of held-out data wants it; that evidence per datum."""
+        order = run.once("folds", lambda: permutation(len(problem.inputs), run.generator, torch.device("cpu")))
+        held_out = [order[k :: self.folds] for k in range(self.folds)]
+        network_orbit = orbit
+        if isinstance(orbit, UniformOrbit):
+            network_orbit = LookAhead(orbit, self.look_ahead, self.look_ahead_floor)
+        networks = [
+            build_network(
+                network_orbit,
+                problem.make_backbone,
+                copy.deepcopy(problem.likelihood),
+                problem.inputs,
+                run.generator,
+            )
+            for _ in held_out
+        ]
+        optimiser = self._orbit_optimiser(orbit)
+        run.track("orbit", orbit)
+        run.track("orbit optimiser", optimiser)
+        for k, network in enumerate(networks):
+            run.track(f"network {k + 1}", network)
+        models: list[InvariantGP] = []
+        rounds: list[dict[str, Any]] = []
+        for r in range(1, self.max_rounds + 1):
+            for k, network in enumerate(networks):
+                self._train_network(network, torch.cat([*held_out[:k], *held_out[k + 1 :]]), r, k, problem, run)
+            models = [
+                self._new_head(orbit, network, models[k] if models else None, held_out[k], r, k, problem, run)
+                for k, network in enumerate(networks)
+            ]
+            for k, model in enumerate(models):
+                self._warm_up(model, held_out[k], r, k, problem, run)
+            summary = self._ascend(models, held_out, optimiser, r, problem, run)
+            rounds.append(run.once(f"round {r}/summary", summary.state_dict))
+            if self._settled(rounds):
+                break
+        # The mean over the last rounds is steadier than where the last step happened to end.
+        mean = torch.stack([rounds[-1]["parameters"], rounds[-2 if len(rounds) > 1 else -1]["parameters"]]).mean(0)
+        torch.nn.utils.vector_to_parameters(mean, orbit.parameters())
+        orbit.clamp_()
+        for k in range(self.folds):  # nothing of the folds is needed any more
+            run.untrack(f"network {k + 1}")
+            run.untrack(f"model {k + 1}")
+        run.untrack("orbit optimiser")
+        return rounds[-1]["elbo"]
+
+    def _orbit_optimiser(self, orbit: Orbit) -> torch.optim.Adam:
+        centres = [p for name, p in orbit.named_parameters() if name.endswith("raw_centre")]
+        others = [p for name, p in orbit.named_parameters() if not name.endswith("raw_centre")]
+        groups = [
+            {"params": others, "lr": self.orbit_learning_rate},
+            {"params": centres, "lr": self.orbit_learning_rate * self.centre_factor},
+        ]
+        return torch.optim.Adam([group for group in groups if group["params"]], betas=(0.9, 0.99))
+
+    def _train_network(self, network: OrbitNetwork, seen: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
+        """Adapt the network of fold k to the current ranges, on the data of the other folds."""
+        epochs = self.first_epochs if r == 1 else self.epochs
+        phase = Phase(
+            f"round {r}: network {k + 1}",
+            "log-likelihood",
+            ("backbone", "readout", "likelihood"),
+            steps=max(1, round(epochs * len(seen) / self.network_batch_size)),
+            batch_size=self.network_batch_size,
+        )
+        train(network, problem.inputs[seen], problem.targets[seen], phase, run)
+
+    def _new_head(
+        self,
+        orbit: Orbit,
+        network: OrbitNetwork,
+        previous: InvariantGP | None,
+        held: Tensor,
+        r: int,
+        k: int,
+        problem: Problem,
+        run: Run,
+    ) -> InvariantGP:
+        """A GP on the adapted network's features of the held-out fold; kernel and likelihood go on from before."""
+        chosen = run.once(
+            f"round {r}/inducing {k + 1}",
+            lambda: choose_inducing(
+                network.backbone, problem.inputs[held[: self.warm_inputs]], self.num_inducing, problem, run.generator
+            ),
+        )
+        head = make_head(chosen, problem, NaturalPosterior)
+        likelihood = copy.deepcopy(problem.likelihood).to(head.Z)
+        if previous is not None:
+            head.kernel.load_state_dict(previous.head.kernel.state_dict())
+            likelihood.load_state_dict(previous.likelihood.state_dict())
+        backbone = network.backbone.eval().requires_grad_(False)
+        model = InvariantGP(orbit, backbone, head, likelihood)
+        run.track(f"model {k + 1}", model)
+        return model
+
+    def _warm_up(self, model: InvariantGP, held: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
+        """Bring q(u) and the kernel to the current ranges, on features that are computed once."""
+        seed = run.once(f"round {r}/warm seed {k + 1}", lambda: _draw_seed(run.generator))
+        hyper_parameters = [*model.head.kernel.parameters(), *model.likelihood.parameters()]
+        optimiser = torch.optim.Adam(hyper_parameters, lr=3 * self.kernel_learning_rate, betas=(0.9, 0.99))
+        inputs, targets = problem.inputs[held[: self.warm_inputs]], problem.targets[held[: self.warm_inputs]]
+        encoded = model.encode(inputs, targets)
+        batches = Minibatches(len(inputs), 500, run.generator)
+        features: Tensor | None = None
+        steps = self.warm_first if r == 1 else self.warm
+        for step in run.steps(f"round {r}: warm-up {k + 1}", steps, optimiser=optimiser, batches=batches):
+            if features is None:  # here, and not before the loop, the network is what it was when the run was saved
+                features = _orbit_features(model, inputs, self.orbit_size // 2, seed)
+            batch = batches.next()
+            terms = sample_bound(
+                model,
+                OrbitFeatures(features[batch].unsqueeze(1), model.orbit.exact),
+                encoded[batch],
+                num_data=len(held),
+                num_f_samples=self.num_f_samples,
+                generator=run.generator,
+            )
+            _step(optimiser, terms.per_datum)
+            self._natural_step(model, terms, 1.0 if step == 0 else 0.3, run)
+
+    def _ascend(
+        self,
+        models: list[InvariantGP],
+        held_out: list[Tensor],
+        orbit_optimiser: torch.optim.Adam,
+        r: int,
+        problem: Problem,
+        run: Run,
+    ) -> "RoundSummary":
+        """Raise the evidence of all folds together in φ, and of each in its own q(u), kernel and likelihood."""
+        orbit = models[0].orbit
+        hyper_parameters = [p for m in models for p in (*m.head.kernel.parameters(), *m.likelihood.parameters())]
+        optimiser = torch.optim.Adam(hyper_parameters, lr=self.kernel_learning_rate, betas=(0.9, 0.99))
+        batches = [Minibatches(len(held), self.batch_size, run.generator) for held in held_out]
+        summary = RoundSummary()
+        items = {f"batches {k + 1}": b for k, b in enumerate(batches)} | {"optimiser": optimiser, "summary": summary}
+        for step in run.steps(f"round {r}: evidence", self.steps, **items):
+            orbit_optimiser.zero_grad()
+            optimiser.zero_grad()
+            elbo = 0.0
+            for model, held, fold_batches in zip(models, held_out, batches, strict=True):
+                batch = held[fold_batches.next()]
+                terms = self._bound(model, problem.inputs[batch], problem.targets[batch], len(held), run)
+                (-terms.per_datum / len(models)).backward()
+                self._natural_step(model, terms, self.natural_rate, run)
+                elbo += terms.per_datum.item() / len(models)
+            orbit_optimiser.step()
+            optimiser.step()
+            orbit.clamp_()
+            if step >= self.steps // 2:  # by then the kernel has followed
+                summary.add(orbit, elbo)
+            run.log(phase="evidence", round=r, step=step, **measurements(terms), ranges=orbit.ranges())
+        return summary
+
+    def _bound(self, model: InvariantGP, inputs: Tensor, targets: Tensor, num_data: int, run: Run):
+        if objective_of(model.likelihood) == "unbiased":
+            return unbiased_elbo(
+                model, inputs, targets, num_data=num_data, orbit_size=self.orbit_size, generator=run.generator
+            )
+        return sample_elbo(
+            model,
+            inputs,
+            targets,
+            num_data=num_data,
+            orbit_size=self.orbit_size,
+            num_f_samples=self.num_f_samples,
+            generator=run.generator,
+        )
+
+    def _natural_step(self, model: InvariantGP, terms: Any, rate: float, run: Run) -> None:
+        natural_gradient_step(model, terms, rate=rate, num_f_samples=self.num_f_samples, generator=run.generator)
+
+    def _settled(self, rounds: list[dict[str, Any]]) -> bool:
+        """No bound has moved by more than the tolerance over each of the last two rounds."""
+        if len(rounds) < 3:
+            return False
+        last = [torch.tensor(summary["bounds"]) for summary in rounds[-3:]]
+        return all((after - before).abs().max() < self.tolerance for before, after in pairwise(last))
+
+
+class RoundSummary:
+    """Means over the second half of a round: of φ in the optimiser's coordinates, of its bounds, of the evidence."""
+
+    def __init__(self) -> None:
+        self.num, self.elbo = 0, 0.0
+        self.parameters = torch.zeros(0)
+        self.bounds: list[float] = []
+
+    def add(self, orbit: Orbit, elbo: float) -> None:
+        """Take in one step."""
+        parameters = torch.nn.utils.parameters_to_vector(orbit.parameters()).detach()
+        bounds = [bound for pair in orbit.ranges().values() for bound in pair]
+        self.num += 1
+        if self.num == 1:
+            self.parameters, self.bounds, self.elbo = parameters, bounds, elbo
+            return
+        self.parameters = self.parameters + (parameters - self.parameters) / self.num
+        self.bounds = [old + (new - old) / self.num for old, new in zip(self.bounds, bounds, strict=True)]
+        self.elbo += (elbo - self.elbo) / self.num
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Put it back."""
+        vars(self).update(state_dict)
+
+
+@torch.no_grad()
+def _orbit_features(model: InvariantGP, inputs: Tensor, orbit_size: int, seed: int) -> Tensor:
+    """Features (N, S, D) of one orbit per input, the same for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    chunks = [model.orbit_features(chunk, orbit_size, generator=generator).values[:, 0] for chunk in inputs.split(100)]
+    return torch.cat(chunks)
+
+
+def _step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
+    optimiser.zero_grad()
+    (-objective).backward()
+    optimiser.step()
+
+
+def _draw_seed(generator: torch.Generator) -> int:
+    return int(torch.randint(2**62, (), generator=generator))

@@ -1,0 +1,22 @@
+"""Training as phases in a run that survives interruption."""
+
+from orbitune.training.checkpoint import load_state, save_state
+from orbitune.training.minibatches import Minibatches
+from orbitune.training.phases import Phase, Schedule
+from orbitune.training.progress import LiveBar, LogLines, Progress, Silent
+from orbitune.training.run import Run
+from orbitune.training.trainer import train
+
+__all__ = [
+    "LiveBar",
+    "LogLines",
+    "Minibatches",
+    "Phase",
+    "Progress",
+    "Run",
+    "Schedule",
+    "Silent",
+    "load_state",
+    "save_state",
+    "train",
+]

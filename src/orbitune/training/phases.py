@@ -1,0 +1,56 @@
+"""A phase: what is maximised, what moves, how fast and for how long. A value, not a mode."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import cos, pi
+from typing import Literal
+
+ObjectiveName = Literal["log-likelihood", "sample", "unbiased"]
+
+
+class Schedule(StrEnum):
+    """How the learning rate changes over a phase."""
+
+    constant = "constant"
+    steps = "steps"
+    cyclic = "cyclic"
+    cosine = "cosine"
+
+    def factor(self, step: int, total: int) -> float:
+        """What the learning rate is multiplied by at a step."""
+        progress = step / total
+        match self:
+            case Schedule.constant:
+                return 1.0
+            case Schedule.steps:  # the paper's: divided by 10 after half and again after three quarters
+                return 1.0 if progress < 0.5 else 0.1 if progress < 0.75 else 0.01
+            case Schedule.cyclic:  # the paper's: LR/100, LR/10, LR, LR/10, LR/100, a fifth of the phase each
+                return (0.01, 0.1, 1.0, 0.1, 0.01)[int(5 * progress)]
+            case Schedule.cosine:
+                return (1 + cos(pi * progress)) / 2
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One stretch of training.
+
+    Attributes:
+        name: unique within a run.
+        objective: "log-likelihood" of a network, or the "sample" / "unbiased" bound of an invariant GP.
+        groups: which parameter groups move; the others stay bit-identical.
+        steps: how many minibatches.
+        learning_rate: Adam's, times the schedule.
+        natural_rate: rate ρ of the natural-gradient step on q(u) that goes with every step; 0 for none.
+        batch_size, orbit_size, num_f_samples: B, S_o and S_g.
+    """
+
+    name: str
+    objective: ObjectiveName
+    groups: tuple[str, ...]
+    steps: int
+    learning_rate: float = 1e-3
+    schedule: Schedule = Schedule.constant
+    natural_rate: float = 0.0
+    batch_size: int = 200
+    orbit_size: int = 1
+    num_f_samples: int = 8

@@ -1,0 +1,126 @@
+"""The training loop."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from orbitune.errors import unknown_name
+from orbitune.model import InvariantGP
+from orbitune.network import OrbitNetwork
+from orbitune.objectives import (
+    ElboTerms,
+    LogLikelihood,
+    log_likelihood,
+    natural_gradient_step,
+    sample_elbo,
+    unbiased_elbo,
+)
+from orbitune.random import seeded
+from orbitune.training.minibatches import Minibatches
+from orbitune.training.phases import Phase
+from orbitune.training.run import Run
+
+LOG_EVERY = 10
+
+
+def train(model: InvariantGP | OrbitNetwork, inputs: Tensor, targets: Tensor, phase: Phase, run: Run) -> None:
+    """Train the groups of a phase on (N, …) inputs and (N, …) targets; everything else stays bit-identical.
+
+    The model must be tracked by the run. Parameters that the user has fixed (``requires_grad_(False)``) stay fixed.
+    """
+    with only_training(model, phase) as parameters:
+        optimiser = torch.optim.Adam(parameters, lr=phase.learning_rate) if parameters else None
+        batches = Minibatches(len(inputs), phase.batch_size, run.generator)
+        items = {"batches": batches} | ({"optimiser": optimiser} if optimiser else {})
+        for step in run.steps(phase.name, phase.steps, **items):
+            batch = batches.next().to(inputs.device)
+            with seeded(run.generator):  # dropout draws from torch's global generator
+                terms = evaluate(model, inputs[batch], targets[batch], len(inputs), phase, run.generator)
+            if optimiser:
+                for group in optimiser.param_groups:
+                    group["lr"] = phase.learning_rate * phase.schedule.factor(step, phase.steps)
+                optimiser.zero_grad()
+                (-terms.per_datum).backward()
+                optimiser.step()
+                model.orbit.clamp_()
+            if phase.natural_rate and isinstance(model, InvariantGP) and isinstance(terms, ElboTerms):
+                natural_gradient_step(
+                    model, terms, rate=phase.natural_rate, num_f_samples=phase.num_f_samples, generator=run.generator
+                )
+            if step % LOG_EVERY == 0 or step == phase.steps - 1:
+                run.log(phase=phase.name, step=step, **measurements(terms), ranges=model.orbit.ranges())
+
+
+def evaluate(
+    model: InvariantGP | OrbitNetwork,
+    inputs: Tensor,
+    targets: Tensor,
+    num_data: int,
+    phase: Phase,
+    generator: torch.Generator,
+) -> ElboTerms | LogLikelihood:
+    """The phase's objective on a minibatch."""
+    if isinstance(model, OrbitNetwork):
+        if phase.objective != "log-likelihood":
+            raise unknown_name("objective of a network", phase.objective, ("log-likelihood",))
+        return log_likelihood(model, inputs, targets, orbit_size=phase.orbit_size, generator=generator)
+    match phase.objective:
+        case "sample":
+            return sample_elbo(
+                model,
+                inputs,
+                targets,
+                num_data=num_data,
+                orbit_size=phase.orbit_size,
+                num_f_samples=phase.num_f_samples,
+                generator=generator,
+            )
+        case "unbiased":
+            return unbiased_elbo(
+                model, inputs, targets, num_data=num_data, orbit_size=phase.orbit_size, generator=generator
+            )
+        case _:
+            raise unknown_name("objective of an invariant GP", phase.objective, ("sample", "unbiased"))
+
+
+def measurements(terms: ElboTerms | LogLikelihood) -> dict[str, float]:
+    """The terms of an objective, per datum, as numbers."""
+    if isinstance(terms, LogLikelihood):
+        return {"log_likelihood": terms.per_datum.item()}
+    return {
+        "elbo": terms.per_datum.item(),
+        "data_fit": terms.data_fit.item() / terms.num_data,
+        "kl": terms.kl.item() / terms.num_data,
+    }
+
+
+@contextmanager
+def only_training(model: InvariantGP | OrbitNetwork, phase: Phase) -> Generator[list[nn.Parameter]]:
+    """Freeze all parameters but those of the phase's groups, and give those.
+
+    A backbone that does not train is in evaluation mode, so that batch statistics do not move either; dropout is for
+    the log-likelihood only (the paper disables it under the GP).
+    """
+    groups = model.parameter_groups()
+    for name in phase.groups:
+        if name not in groups:
+            raise unknown_name("parameter group", name, groups)
+    free = {id(p) for p in model.parameters() if p.requires_grad}
+    chosen = [p for name in phase.groups for p in groups[name] if id(p) in free]
+    model.backbone.train("backbone" in phase.groups)
+    if phase.objective != "log-likelihood":
+        for module in model.backbone.modules():
+            if isinstance(module, nn.modules.dropout._DropoutNd):
+                module.eval()
+    model.requires_grad_(False)
+    for parameter in chosen:
+        parameter.requires_grad_(True)
+    try:
+        yield chosen
+    finally:
+        for parameter in model.parameters():
+            parameter.requires_grad_(id(parameter) in free)
+            parameter.grad = None
+        model.backbone.eval()
