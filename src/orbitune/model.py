@@ -66,10 +66,12 @@ class InvariantGP(nn.Module):
             raise InputError(f"expected orbit_size ≥ 1 and num_orbits ≥ 1, got {orbit_size} and {num_orbits}")
         num_orbits = 1 if self.orbit.exact else num_orbits
         batch = inputs.shape[0]
-        params = torch.cat([self.orbit.sample_params(batch, orbit_size, generator) for _ in range(num_orbits)], dim=1)
+        draws = [self.orbit.draw(batch, orbit_size, generator) for _ in range(num_orbits)]
+        params = torch.cat([params for params, _ in draws], dim=1)
         points = self.orbit.transform(inputs, params)  # (B, A·S, …)
         features = extract_features(self.backbone, points.flatten(0, 1))  # (B·A·S, D)
-        return OrbitFeatures(features.reshape(batch, num_orbits, -1, features.shape[-1]), self.orbit.exact)
+        values = features.reshape(batch, num_orbits, -1, features.shape[-1])
+        return OrbitFeatures(values, self.orbit.exact, weights=draws[0].weights)
 
     def marginal(
         self,
@@ -81,7 +83,8 @@ class InvariantGP(nn.Module):
         """The law of f̂ at each input, over one orbit of S points, by the network in evaluation mode."""
         with evaluating(self.backbone):
             features = self.orbit_features(inputs, orbit_size, generator=generator)
-        return self.head.marginal(features.values[:, 0], self.head.posterior.law() if q is None else q)
+        q = self.head.posterior.law() if q is None else q
+        return self.head.marginal(features.values[:, 0], q, features.weights)
 
     @torch.no_grad()
     def predict(

@@ -27,9 +27,10 @@ class OrbitNetwork(nn.Module):
     ) -> Float[Tensor, "B C"]:
         """f̂: the mean readout over S points of the orbit."""
         check_inputs(inputs)
-        points = self.orbit(inputs, orbit_size, generator)  # (B, S, …)
-        features = extract_features(self.backbone, points.flatten(0, 1))
-        return self.readout(features).unflatten(0, points.shape[:2]).mean(1)
+        params, weights = self.orbit.draw(inputs.shape[0], orbit_size, generator)
+        points = self.orbit.transform(inputs, params)  # (B, S, …)
+        f = self.readout(extract_features(self.backbone, points.flatten(0, 1))).unflatten(0, points.shape[:2])
+        return f.mean(1) if weights is None else torch.einsum("bsc,s->bc", f, weights.to(f.dtype))
 
     @torch.no_grad()
     def predict(
@@ -61,6 +62,8 @@ def build_network(
     """A fresh network with a readout of the right size; its initial weights come from the generator."""
     with seeded(generator):
         backbone = make_backbone().to(example.device)
+        if example.ndim == 4:  # images: convolutions are faster, by a factor of 1.2 to 3, with channels last
+            backbone = backbone.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]
         with torch.no_grad(), evaluating(backbone):
             num_features = extract_features(backbone, example[:2]).shape[1]
         readout = nn.Linear(num_features, likelihood.num_outputs).to(example)

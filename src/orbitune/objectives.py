@@ -167,10 +167,10 @@ def sample_bound(
     q = model.head.posterior.law()
     if pathwise:
         law = None
-        f = draw_functions(model.head, q, num_f_samples, generator).orbit_mean(H)  # (K, B·A, C)
+        f = draw_functions(model.head, q, num_f_samples, generator).orbit_mean(H, features.weights)  # (K, B·A, C)
         data_fit = model.likelihood.log_prob_of_points(f, encoded)  # (K, B·A)
     else:
-        law = model.head.marginal(H, q)
+        law = model.head.marginal(H, q, features.weights)
         data_fit = model.likelihood.expected_log_prob(law, encoded, num_f_samples, generator)  # (B·A,)
     return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, law, encoded)
 
@@ -194,8 +194,9 @@ def collapsed_elbo(
     """
     likelihood = _gaussian(model)
     encoded = model.encode(inputs, targets)
-    features = model.orbit_features(inputs, orbit_size, generator=generator).values[:, 0]
-    return collapsed_bound(model.head.project(features), encoded, likelihood.noise_variance)
+    features = model.orbit_features(inputs, orbit_size, generator=generator)
+    projection = model.head.project(features.values[:, 0], features.weights)
+    return collapsed_bound(projection, encoded, likelihood.noise_variance)
 
 
 @torch.no_grad()

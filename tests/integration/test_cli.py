@@ -1,15 +1,10 @@
 """The command line, as a newcomer types it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-
-def orbitune(*arguments):
-    command = [sys.executable, "-W", "error::UserWarning", "-c", "from orbitune.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+from integration_helpers import orbitune
 
 
 @pytest.fixture(scope="module")

@@ -68,24 +68,33 @@ class GPHead(nn.Module):
         """Lower Cholesky factor of Kuu."""
         return cholesky(evaluate(self.kernel, self.Z, self.Z), self.jitter, name="Kuu")
 
-    def whiten(self, L: Float[Tensor, "M M"], H: Float[Tensor, "N S D"]) -> Float[Tensor, "M N"]:
+    def whiten(
+        self, L: Float[Tensor, "M M"], H: Float[Tensor, "N S D"], weights: Float[Tensor, " S"] | None
+    ) -> Float[Tensor, "M N"]:
         """A = L⁻¹ Kuf: one column per orbit average, however many points the orbit has."""
-        Kuf = orbit_mean_Kuf(self.kernel, self.Z, H, self.max_kernel_entries)
+        Kuf = orbit_mean_Kuf(self.kernel, self.Z, H, self.max_kernel_entries, weights)
         return solve_triangular(L, Kuf, upper=False)
 
-    def project(self, features: Float[Tensor, "*batch S D"]) -> OrbitProjection:
-        """The finite average f̂(x) = (1/S) Σ_i g(h_i) given the inducing variables, one per set of S orbit points."""
+    def project(
+        self, features: Float[Tensor, "*batch S D"], weights: Float[Tensor, " S"] | None = None
+    ) -> OrbitProjection:
+        """The finite average f̂(x) = Σ_i w_i g(h_i) given the inducing variables, one per set of S orbit points."""
         batch_shape = features.shape[:-2]
         H = self.flat_features(features)  # (N, S, D)
-        A = self.whiten(self.factor_Kuu().L, H)  # (M, N)
-        kff = orbit_mean_kff(self.kernel, H, H, self.max_kernel_entries)  # (N,)
+        A = self.whiten(self.factor_Kuu().L, H, weights)  # (M, N)
+        kff = orbit_mean_kff(self.kernel, H, H, self.max_kernel_entries, weights)  # (N,)
         # A variance is never negative; rounding of the difference may be.
         residual = (kff - A.square().sum(0)).clamp_min(0)
         return OrbitProjection(A.mT.reshape(*batch_shape, -1), residual.reshape(batch_shape))
 
-    def marginal(self, features: Float[Tensor, "*batch S D"], q: WhitenedLaw) -> OrbitMarginal:
-        """Exact law of f̂ under q: mean = aᵀm, var = mean_ij k(h_i, h_j) − ‖a‖² + ‖R a‖²."""
-        projection = self.project(features)
+    def marginal(
+        self,
+        features: Float[Tensor, "*batch S D"],
+        q: WhitenedLaw,
+        weights: Float[Tensor, " S"] | None = None,
+    ) -> OrbitMarginal:
+        """Exact law of f̂ under q: mean = aᵀm, var = Σ_ij w_i w_j k(h_i, h_j) − ‖a‖² + ‖R a‖²."""
+        projection = self.project(features, weights)
         A = projection.whitened.flatten(end_dim=-2).mT  # (M, N)
         mean = projection.whitened @ q.mean  # (*batch, C)
         explained = q.variance_of(A).mT.reshape(*mean.shape[:-1], -1)  # (*batch, C or 1)
@@ -98,8 +107,9 @@ class GPHead(nn.Module):
         τ ≈ mean_{i∈1, j∈2} k(h_i, h_j) − a₁·a₂ + (R a₁)·(R a₂): products of independent halves have no bias.
         """
         H1, H2 = (self.flat_features(half) for half in features.halves())  # (B, S/2, D)
-        A = self.whiten(self.factor_Kuu().L, torch.cat((H1, H2)))  # (M, 2B)
-        kff = orbit_mean_kff(self.kernel, H1, H2, self.max_kernel_entries)  # (B,)
+        weights = features.half_weights()
+        A = self.whiten(self.factor_Kuu().L, torch.cat((H1, H2)), weights)  # (M, 2B)
+        kff = orbit_mean_kff(self.kernel, H1, H2, self.max_kernel_entries, weights)  # (B,)
         A1, A2 = A.chunk(2, dim=1)  # (M, B)
         mean_1, mean_2 = (A.mT @ q.mean).chunk(2)  # (B, C)
         RA1, RA2 = (q.root @ A).chunk(2, dim=-1)  # (C or 1, M, B)

@@ -12,11 +12,21 @@ from orbitune.errors import InputError
 class OrbitFeatures:
     """Features h(x_a) of A independently drawn orbits of S points for each of B inputs.
 
-    ``exact`` says that the S points are the whole orbit, so that their mean is the expectation itself.
+    ``exact`` says that the S points are the whole orbit, so that their mean is the expectation itself. ``weights`` of
+    the S points sum to one; None is 1/S each. They carry the gradient in φ where that is not in the points (see
+    ``UniformOrbit.draw``).
     """
 
     values: Float[Tensor, "B A S D"]
     exact: bool = False
+    weights: Float[Tensor, " S"] | None = None
+
+    def half_weights(self) -> Float[Tensor, " S2"] | None:
+        """Weights of the points of one half: those of its orbits, one after the other."""
+        if self.weights is None or self.exact:
+            return self.weights
+        orbits_per_half = self.values.shape[1] // 2
+        return self.weights.repeat(orbits_per_half) / orbits_per_half
 
     def halves(self) -> tuple[Float[Tensor, "B S2 D"], Float[Tensor, "B S2 D"]]:
         """Two equal sets of orbit points per input that are independent given the input.

@@ -19,37 +19,55 @@ def evaluate(
 
 
 def orbit_mean_Kuf(
-    kernel: Kernel, Z: Float[Tensor, "M D"], H: Float[Tensor, "N S D"], max_entries: int
+    kernel: Kernel,
+    Z: Float[Tensor, "M D"],
+    H: Float[Tensor, "N S D"],
+    max_entries: int,
+    weights: Float[Tensor, " S"] | None = None,
 ) -> Float[Tensor, "M N"]:
-    """k(z, x) ≈ (1/S) Σ_i k(z, h_i): covariance of g at the inducing inputs with the orbit average."""
-    num_inputs, size, dim = H.shape
+    """k(z, x) ≈ Σ_i w_i k(z, h_i): covariance of g at the inducing inputs with the orbit average."""
+    num_inputs, _, dim = H.shape
 
-    def piece_sum(piece: Tensor) -> Tensor:
+    def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
         K = evaluate(kernel, Z, piece.reshape(-1, dim))  # (M, N·s)
-        return K.reshape(Z.shape[0], num_inputs, -1).sum(-1)
+        return K.reshape(Z.shape[0], num_inputs, -1) @ piece_weights
 
-    return sum_in_pieces(piece_sum, H, max_entries // (num_inputs * Z.shape[0])) / size
+    return sum_in_pieces(piece_sum, H, weights, max_entries // (num_inputs * Z.shape[0]))
 
 
 def orbit_mean_kff(
-    kernel: Kernel, H1: Float[Tensor, "N S1 D"], H2: Float[Tensor, "N S2 D"], max_entries: int
+    kernel: Kernel,
+    H1: Float[Tensor, "N S D"],
+    H2: Float[Tensor, "N S D"],
+    max_entries: int,
+    weights: Float[Tensor, " S"] | None = None,
 ) -> Float[Tensor, " N"]:
-    """k_f(x, x) ≈ (1/S₁S₂) Σ_ij k(h_i, h'_j): (co)variance of the averages over two sets of orbit points."""
-    num_inputs, size_1, _ = H1.shape
-    size_2 = H2.shape[1]
+    """k_f(x, x) ≈ Σ_ij w_i w_j k(h_i, h'_j): (co)variance of the averages over two sets of orbit points."""
+    num_inputs, size, _ = H2.shape
+    column_weights = uniform_weights(H2) if weights is None else weights.to(H2.dtype)
 
-    def piece_sum(piece: Tensor) -> Tensor:
-        return evaluate(kernel, piece, H2).sum((-2, -1))  # (N, s, S2) → (N,)
+    def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
+        return (evaluate(kernel, piece, H2) @ column_weights) @ piece_weights  # (N, s, S) → (N,)
 
-    return sum_in_pieces(piece_sum, H1, max_entries // (num_inputs * size_2)) / (size_1 * size_2)
+    return sum_in_pieces(piece_sum, H1, weights, max_entries // (num_inputs * size))
 
 
-def sum_in_pieces(piece_sum: Callable[[Tensor], Tensor], H: Float[Tensor, "N S D"], piece_size: int) -> Tensor:
+def sum_in_pieces(
+    piece_sum: Callable[[Tensor, Tensor], Tensor],
+    H: Float[Tensor, "N S D"],
+    weights: Float[Tensor, " S"] | None,
+    piece_size: int,
+) -> Tensor:
     """Σ over pieces of H along the orbit, at most ``piece_size`` (but at least one) of its points at a time."""
-    pieces = H.split(max(1, piece_size), dim=1)
-    if len(pieces) == 1:
-        return piece_sum(H)
-    total = checkpoint(piece_sum, pieces[0], use_reentrant=False, preserve_rng_state=False)
-    for piece in pieces[1:]:
-        total = total + checkpoint(piece_sum, piece, use_reentrant=False, preserve_rng_state=False)
-    return total
+    weights = uniform_weights(H) if weights is None else weights.to(H.dtype)
+    if piece_size >= H.shape[1]:
+        return piece_sum(H, weights)
+    step = max(1, piece_size)
+    pieces = zip(H.split(step, dim=1), weights.split(step), strict=True)
+    sums = [checkpoint(piece_sum, *piece, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
+    return sum(sums[1:], sums[0])
+
+
+def uniform_weights(H: Float[Tensor, "N S D"]) -> Float[Tensor, " S"]:
+    """1/S for each of S points."""
+    return H.new_full((H.shape[1],), 1 / H.shape[1])

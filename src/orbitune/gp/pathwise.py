@@ -39,19 +39,21 @@ class FunctionDraws:
         """g_k at N feature vectors."""
         return self.orbit_mean(features.unsqueeze(1))
 
-    def orbit_mean(self, features: Float[Tensor, "*batch S D"]) -> Float[Tensor, "K *batch C"]:
-        """f̂_k(x) = (1/S) Σ_i g_k(h_i), one per set of S orbit points."""
+    def orbit_mean(
+        self, features: Float[Tensor, "*batch S D"], weights: Float[Tensor, " S"] | None = None
+    ) -> Float[Tensor, "K *batch C"]:
+        """f̂_k(x) = Σ_i w_i g_k(h_i), one per set of S orbit points."""
         head, batch_shape = self.head, features.shape[:-2]
         H = head.flat_features(features)  # (N, S, D)
-        num_inputs, size, dim = H.shape
+        num_inputs, _, dim = H.shape
 
-        def piece_sum(piece: Tensor) -> Tensor:
-            values = self.prior(piece.reshape(-1, dim))  # (K, N·s, C)
-            return values.unflatten(1, (num_inputs, -1)).sum(2)
+        def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
+            values = self.prior(piece.reshape(-1, dim)).unflatten(1, (num_inputs, -1))  # (K, N, s, C)
+            return torch.einsum("knsc,s->knc", values, piece_weights)
 
         entries_per_point = num_inputs * self.frequencies.shape[0] * self.weights.shape[1]
-        prior = sum_in_pieces(piece_sum, H, head.max_kernel_entries // entries_per_point) / size  # (K, N, C)
-        Kuf = orbit_mean_Kuf(head.kernel, head.Z, H, head.max_kernel_entries)  # (M, N)
+        prior = sum_in_pieces(piece_sum, H, weights, head.max_kernel_entries // entries_per_point)  # (K, N, C)
+        Kuf = orbit_mean_Kuf(head.kernel, head.Z, H, head.max_kernel_entries, weights)  # (M, N)
         return (prior + Kuf.mT @ self.update).unflatten(1, batch_shape)
 
 

@@ -18,6 +18,7 @@ from orbitune.objectives import natural_gradient_step, sample_bound, sample_elbo
 from orbitune.orbits import Orbit, UniformOrbit
 from orbitune.random import permutation
 from orbitune.training import Minibatches, Phase, Run, train
+from orbitune.training.optimisers import SignificantAdam
 from orbitune.training.trainer import measurements
 
 
@@ -36,7 +37,7 @@ class CrossFit(Learner):
         steps: ascent steps on φ per round, each over a minibatch of every fold.
         warm_first, warm: steps on q(u) and the kernel before φ moves, in the first and in later rounds; with a cold
             q(u) the gradient on φ points to collapse.
-        orbit_learning_rate: Adam's, on log half-widths (and on relative centres, times ``centre_factor``).
+        orbit_learning_rate: of :class:`SignificantAdam`, on log half-widths; times ``centre_factor`` on centres.
         tolerance: the ranges have settled when no bound moves by more than this from one round to the next, twice.
         look_ahead, look_ahead_floor: how much wider than the current ranges the networks train; see :class:`LookAhead`.
         final: the model at the learned ranges, trained on all data.
@@ -56,12 +57,12 @@ class CrossFit(Learner):
     num_f_samples: int = 16
     num_inducing: int = 200
     natural_rate: float = 0.1
-    orbit_learning_rate: float = 0.08
-    centre_factor: float = 0.3
+    orbit_learning_rate: float = 0.2
+    centre_factor: float = 0.2
     kernel_learning_rate: float = 0.03
     tolerance: float = 0.06
     look_ahead: float = 1.5
-    look_ahead_floor: float = 0.25
+    look_ahead_floor: float = 0.35
     final: FixedRanges = field(default_factory=FixedRanges)
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
@@ -131,14 +132,14 @@ class CrossFit(Learner):
         run.untrack("orbit optimiser")
         return rounds[-1]["elbo"]
 
-    def _orbit_optimiser(self, orbit: Orbit) -> torch.optim.Adam:
+    def _orbit_optimiser(self, orbit: Orbit) -> SignificantAdam:
         centres = [p for name, p in orbit.named_parameters() if name.endswith("raw_centre")]
         others = [p for name, p in orbit.named_parameters() if not name.endswith("raw_centre")]
         groups = [
             {"params": others, "lr": self.orbit_learning_rate},
             {"params": centres, "lr": self.orbit_learning_rate * self.centre_factor},
         ]
-        return torch.optim.Adam([group for group in groups if group["params"]], betas=(0.9, 0.99))
+        return SignificantAdam([group for group in groups if group["params"]])
 
     def _train_network(self, network: OrbitNetwork, seen: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
         """Adapt the network of fold k to the current ranges, on the data of the other folds."""
@@ -209,7 +210,7 @@ class CrossFit(Learner):
         self,
         models: list[InvariantGP],
         held_out: list[Tensor],
-        orbit_optimiser: torch.optim.Adam,
+        orbit_optimiser: SignificantAdam,
         r: int,
         problem: Problem,
         run: Run,

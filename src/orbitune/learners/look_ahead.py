@@ -1,7 +1,5 @@
 """Training ranges a little wider than the current ones, so that the evidence can see what lies beyond."""
 
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -23,12 +21,10 @@ class LookAhead(Orbit):
         floor: but reaches at least this far to both sides.
     """
 
-    names: ClassVar[tuple[str, ...]] = ()
-    units: ClassVar[tuple[str, ...]] = ()
-
     def __init__(self, orbit: UniformOrbit, factor: float, floor: float):
         super().__init__()
         self.orbit, self.factor, self.floor = orbit, factor, floor
+        self.names, self.units = orbit.names, orbit.units  # ty: ignore[invalid-attribute-access]
 
     @torch.no_grad()
     def sample_params(self, batch: int, size: int, generator: torch.Generator | None) -> Float[Tensor, "B S P"]:

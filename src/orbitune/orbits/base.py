@@ -1,13 +1,20 @@
 """The two kinds of orbit: one that is sampled, and one small enough to be listed."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orbitune.errors import InputError
+
+
+class Draw(NamedTuple):
+    """Transform parameters (B, S, P) and weights (S,) that sum to one, or None for 1/S each."""
+
+    params: Tensor
+    weights: Tensor | None
 
 
 class Orbit(nn.Module, ABC):
@@ -31,6 +38,10 @@ class Orbit(nn.Module, ABC):
         Each vector has the law p(ν | φ) by itself; those of one input may depend on each other (stratification),
         those of two calls are independent.
         """
+
+    def draw(self, batch: int, size: int, generator: torch.Generator | None) -> "Draw":
+        """Points to average over, for a bound that is differentiated in φ: by default a plain sample."""
+        return Draw(self.sample_params(batch, size, generator), None)
 
     @abstractmethod
     def transform(

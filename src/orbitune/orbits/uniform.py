@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitune.errors import InputError, unknown_name
-from orbitune.orbits.base import Orbit
+from orbitune.orbits.base import Draw, Orbit
 from orbitune.orbits.ranges import KINDS, Parameterisation
 from orbitune.random import uniform
 
@@ -32,6 +32,9 @@ class UniformOrbit(Orbit):
 
     limits: ClassVar[Mapping[str, float]] = {}
     """Largest sensible |bound|, for parameters that have one."""
+
+    boundary_width: float = 0.8
+    """Ranges wider than this get their gradient from their boundary; see :meth:`draw`."""
 
     learned_index: Tensor
     limit: Tensor
@@ -113,6 +116,36 @@ class UniformOrbit(Orbit):
         low, high = self.low, self.high
         eps = stratified_uniform(batch, size, len(self.names), generator, low)
         return low + (high - low) * eps
+
+    def draw(self, batch: int, size: int, generator: torch.Generator | None) -> Draw:
+        """A sample, with the gradient in wide ranges moved from the points to their weights.
+
+        For ν_p uniform on (low, high) any expectation obeys
+
+            ∂E[t]/∂high = (E[t | ν_p = high] − E[t]) / (high − low),
+            ∂E[t]/∂low  = (E[t] − E[t | ν_p = low]) / (high − low).
+
+        A wide range moves its points far, so the gradient along them is noisy; the two values at its boundary are not.
+        For every learned range wider than ``boundary_width`` two points on its boundary are added, with weights that
+        are zero but have this derivative. The transformation need not even be differentiable in such a parameter.
+        """
+        params = self.sample_params(batch, size, generator)
+        low, high = self.low, self.high
+        wide = self.learned_index[(high - low).detach()[self.learned_index] > self.boundary_width].tolist()
+        if not wide or not (low.requires_grad and torch.is_grad_enabled()):
+            return Draw(params, None)
+        bulk = torch.cat([p.detach() if i in wide else p for i, p in enumerate(params.split(1, dim=-1))], dim=-1)
+        boundary, weights = [], []
+        for k, p in enumerate(wide):
+            for bound, sign in ((high[p], 1), (low[p], -1)):
+                # All other parameters are those of some point of the sample.
+                face = params[:, (2 * k + (sign < 0)) % size].detach().clone()
+                face[:, p] = bound.detach()
+                boundary.append(face)
+                weights.append(sign * (bound - bound.detach()) / (high[p] - low[p]).detach())
+        zero = torch.stack(weights)
+        weight_of_bulk = ((1 - zero.sum()) / size).expand(size)
+        return Draw(torch.cat((bulk, torch.stack(boundary, dim=1)), dim=1), torch.cat((weight_of_bulk, zero)))
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The current range of each parameter, smaller bound first."""

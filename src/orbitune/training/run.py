@@ -8,6 +8,7 @@ put back. Whatever is random must happen in a tracked object, in ``once`` or in 
 
 import json
 import logging
+import os
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -46,7 +47,8 @@ class Run:
         seed: of the run's generator, the only source of randomness.
         resume: continue from the directory's checkpoint, if there is one.
         progress: who is told what happens.
-        save_seconds: time between checkpoints. When they fall does not change the result.
+        save_seconds: time between checkpoints, by default ORBITUNE_SAVE_SECONDS or 20. When they fall does not change
+            the result.
     """
 
     def __init__(
@@ -56,9 +58,10 @@ class Run:
         seed: int = 0,
         resume: bool = False,
         progress: Progress | None = None,
-        save_seconds: float = 20.0,
+        save_seconds: float | None = None,
     ):
-        self.directory, self.progress, self.save_seconds = directory, progress or Silent(), save_seconds
+        self.directory, self.progress = directory, progress or Silent()
+        self.save_seconds = float(os.environ.get("ORBITUNE_SAVE_SECONDS", 20)) if save_seconds is None else save_seconds
         self.generator = torch.Generator().manual_seed(seed)
         self._tracked: dict[str, Stateful] = {}
         self._remembered: dict[str, Any] = {}
@@ -141,6 +144,10 @@ class Run:
         self._finished.append(name)
         self._position = None
         self.progress.finish()
+
+    def restore(self) -> None:
+        """Put everything tracked back now: for a program that has found all its steps finished."""
+        self._restore()
 
     def _restore(self, name: str | None = None) -> int:
         """Put everything tracked back, if that is still to be done; the step at which ``name`` is to go on."""

@@ -1,0 +1,35 @@
+"""Options that several commands share, and how they speak to people."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from orbitune.training import LiveBar, LogLines, Progress, Silent
+
+
+class Budget(StrEnum):
+    """How much time something may take."""
+
+    smoke = "smoke"
+    laptop = "laptop"
+    paper = "paper"
+
+
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+LogFile = Annotated[Path | None, typer.Option("--log", help="Write progress as lines to this file, not to the screen.")]
+
+
+def make_progress(quiet: bool, log: Path | None) -> Progress:
+    """Progress on standard error: a live bar on a terminal, lines elsewhere; lines in a file; or nothing."""
+    if quiet:
+        return Silent()
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return LogLines(Console(file=log.open("a"), width=200))
+    console = Console(stderr=True)
+    return LiveBar(console) if console.is_terminal else LogLines(console)
