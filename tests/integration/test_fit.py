@@ -13,6 +13,8 @@ import torch
 from integration_helpers import orbitune
 from orbitune.training import load_state
 
+pytestmark = pytest.mark.slow  # every test starts the program anew
+
 NAMES = ["rotation", "log_scale_x", "log_scale_y", "shear_x", "shear_y", "translate_x", "translate_y"]
 KEYS = {"ranges", "test_accuracy", "plain_network_accuracy", "elbo_per_datum", "seconds"}
 

@@ -122,9 +122,8 @@ class CrossFit(Learner):
             rounds.append(run.once(f"round {r}/summary", summary.state_dict))
             if self._settled(rounds):
                 break
-        # The mean over the last rounds is steadier than where the last step happened to end.
-        mean = torch.stack([rounds[-1]["parameters"], rounds[-2 if len(rounds) > 1 else -1]["parameters"]]).mean(0)
-        torch.nn.utils.vector_to_parameters(mean, orbit.parameters())
+        # The mean over the last round's second half is steadier than where its last step happened to end.
+        torch.nn.utils.vector_to_parameters(rounds[-1]["parameters"], orbit.parameters())
         orbit.clamp_()
         for k in range(self.folds):  # nothing of the folds is needed any more
             run.untrack(f"network {k + 1}")
