@@ -41,16 +41,22 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout this package runs from, marked if it has changes; None if it runs from elsewhere."""
+    """The commit of the checkout this package runs from, marked if its source has changes; None if elsewhere."""
     package = Path(__file__).resolve().parents[1]
     checkout = package.parents[1]
     if package != checkout / "src" / "orbitune" or not (checkout / ".git").exists():
         return None
-    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        head = _git(checkout, "rev-parse", "--short=12", "HEAD")
+        changes = _git(checkout, "status", "--porcelain", "--", "src")
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{head}-dirty" if changes else head
+
+
+def _git(checkout: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(checkout), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _cpu_model() -> str:
