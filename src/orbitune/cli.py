@@ -8,6 +8,7 @@ from rich.text import Text
 
 from orbitune.commands import data, demo, fit, predict, reproduce
 from orbitune.errors import Interrupted, OrbituneError
+from orbitune.machine import keep_freed_memory
 
 app = typer.Typer(
     name="orbitune",
@@ -25,6 +26,7 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Entry point: an error made on purpose is a sentence on standard error, not a traceback."""
+    keep_freed_memory()
     console = Console(stderr=True)
     try:
         app()

@@ -1,14 +1,12 @@
 """The model: orbit ∘ backbone ∘ Gaussian process ∘ likelihood. Composition only."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
 import torch
 from gpytorch.kernels import Kernel
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitune.errors import InputError
+from orbitune.features import check_inputs, chunks_of, evaluating, extract_features, features_of_points
 from orbitune.gp import (
     GPHead,
     NaturalPosterior,
@@ -52,14 +50,16 @@ class InvariantGP(nn.Module):
         orbit_size: int,
         num_orbits: int = 1,
         generator: torch.Generator | None = None,
+        backward_points: int | None = None,
     ) -> OrbitFeatures:
-        """Draw the orbits, warp, and run the backbone: its only call in a step.
+        """Draw the orbits, warp, and run the backbone: the only time in a step.
 
         Args:
             inputs: (B, …), what the orbit and the backbone expect.
             orbit_size: S, points per orbit.
             num_orbits: A, independently drawn orbits per input. A finite orbit is its own average: it is used once.
             generator: randomness of the orbit.
+            backward_points: how many of the A·S points per input are back-propagated through; None is all of them.
         """
         check_inputs(inputs)
         if orbit_size < 1 or num_orbits < 1:
@@ -68,9 +68,8 @@ class InvariantGP(nn.Module):
         batch = inputs.shape[0]
         draws = [self.orbit.draw(batch, orbit_size, generator) for _ in range(num_orbits)]
         params = torch.cat([params for params, _ in draws], dim=1)
-        points = self.orbit.transform(inputs, params)  # (B, A·S, …)
-        features = extract_features(self.backbone, points.flatten(0, 1))  # (B·A·S, D)
-        values = features.reshape(batch, num_orbits, -1, features.shape[-1])
+        features = features_of_points(self.orbit, self.backbone, inputs, params, backward_points, generator)
+        values = features.unflatten(1, (num_orbits, -1))  # (B, A, S, D)
         return OrbitFeatures(values, self.orbit.exact, weights=draws[0].weights)
 
     def marginal(
@@ -174,34 +173,6 @@ def build_model(
     return InvariantGP(orbit.to(Z.device), backbone, head, likelihood.to(Z))
 
 
-def extract_features(backbone: nn.Module, inputs: Float[Tensor, "N *event"]) -> Float[Tensor, "N D"]:
-    """The backbone's feature vectors, checked to be vectors."""
-    features = backbone(inputs)
-    if features.ndim != 2 or features.shape[0] != inputs.shape[0]:
-        raise InputError(
-            f"the backbone must map inputs {tuple(inputs.shape)} to one feature vector each, (N, D); "
-            f"{type(backbone).__name__} returned {tuple(features.shape)}. Add nn.Flatten() or pooling at its end"
-        )
-    return features
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Generator[None]:
-    """The module in evaluation mode (no dropout, fixed batch statistics), and afterwards every part as it was."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
-
-
-def chunks_of(inputs: Tensor, orbit_size: int = 1, max_points: int = 2048) -> tuple[Tensor, ...]:
-    """Pieces of the inputs, of at most ``max_points`` orbit points: memory does not grow with their number."""
-    return inputs.split(max(1, max_points // max(1, orbit_size)))
-
-
 def encode_targets(likelihood: Likelihood, inputs: Tensor, targets: Tensor) -> Tensor:
     """Targets checked, one per input, in the form the likelihood works with, on the inputs' device."""
     if targets.shape[:1] != inputs.shape[:1]:
@@ -220,14 +191,3 @@ def partition(model: nn.Module, **parts: nn.Module | nn.Parameter) -> dict[str, 
     if sorted(grouped) != sorted(id(parameter) for parameter in model.parameters()):
         raise InputError("every parameter must belong to exactly one part of the model; some are shared or outside")
     return groups
-
-
-def check_inputs(inputs: Tensor) -> None:
-    """Floating-point, at least one input with at least one axis of its own, and finite."""
-    if inputs.ndim < 2 or inputs.shape[0] == 0:
-        raise InputError(f"inputs must have shape (B ≥ 1, …), got {tuple(inputs.shape)}")
-    if not inputs.is_floating_point():
-        raise InputError(f"inputs must be floating-point, got {inputs.dtype}; for images use images.float() / 255")
-    if not inputs.isfinite().all():
-        bad = int((~inputs.isfinite()).flatten(1).any(1).sum())
-        raise InputError(f"{bad} of {inputs.shape[0]} inputs contain NaN or infinite values")

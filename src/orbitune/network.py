@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from orbitune.features import check_inputs, chunks_of, evaluating, extract_features, features_of_points
 from orbitune.likelihoods import Likelihood
-from orbitune.model import check_inputs, chunks_of, encode_targets, evaluating, extract_features, partition
+from orbitune.model import encode_targets, partition
 from orbitune.orbits import Orbit
 from orbitune.random import seeded
 
@@ -28,8 +29,7 @@ class OrbitNetwork(nn.Module):
         """f̂: the mean readout over S points of the orbit."""
         check_inputs(inputs)
         params, weights = self.orbit.draw(inputs.shape[0], orbit_size, generator)
-        points = self.orbit.transform(inputs, params)  # (B, S, …)
-        f = self.readout(extract_features(self.backbone, points.flatten(0, 1))).unflatten(0, points.shape[:2])
+        f = self.readout(features_of_points(self.orbit, self.backbone, inputs, params))  # (B, S, C)
         return f.mean(1) if weights is None else torch.einsum("bsc,s->bc", f, weights.to(f.dtype))
 
     @torch.no_grad()

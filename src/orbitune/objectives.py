@@ -78,6 +78,7 @@ def unbiased_elbo(
     *,
     num_data: int,
     orbit_size: int,
+    backward_points: int | None = None,
     generator: torch.Generator | None = None,
 ) -> ElboTerms:
     """The paper's Gaussian bound: an unbiased estimate of the ELBO of the *infinite* orbit average.
@@ -90,13 +91,14 @@ def unbiased_elbo(
         targets: one per input.
         num_data: N; the data term is scaled by N/B.
         orbit_size: S points per input in all, hence an even number (finite orbits ignore it).
+        backward_points: how many of them are back-propagated through, at random; None is all.
         generator: randomness of the orbit.
     """
     if not model.orbit.exact and (orbit_size < 2 or orbit_size % 2):
         raise InputError(f"the unbiased bound splits the orbit into halves: orbit_size must be even, got {orbit_size}")
     _gaussian(model)
     encoded = model.encode(inputs, targets)
-    features = model.orbit_features(inputs, max(1, orbit_size // 2), 2, generator)
+    features = model.orbit_features(inputs, max(1, orbit_size // 2), 2, generator, backward_points)
     return unbiased_bound(model, features, encoded, num_data=num_data)
 
 
@@ -110,6 +112,7 @@ def sample_elbo(
     num_orbits: int = 1,
     num_f_samples: int = 16,
     pathwise: bool = False,
+    backward_points: int | None = None,
     generator: torch.Generator | None = None,
 ) -> ElboTerms:
     """The paper's sample bound, for every log-concave likelihood; it tightens as the orbit size grows.
@@ -124,11 +127,12 @@ def sample_elbo(
         orbit_size: S_o.
         num_orbits: S_A.
         num_f_samples: S_g; unused where the exact law of f̂ leads to a closed form or to quadrature.
+        backward_points: how many of the points are back-propagated through, at random; None is all.
         pathwise: draw S_g functions g_k by Matheron's rule (as the paper does) rather than using the exact law of f̂.
         generator: randomness of the orbit and of the draws.
     """
     encoded = model.encode(inputs, targets)
-    features = model.orbit_features(inputs, orbit_size, num_orbits, generator)
+    features = model.orbit_features(inputs, orbit_size, num_orbits, generator, backward_points)
     return sample_bound(
         model,
         features,

@@ -8,18 +8,21 @@ from orbitune.learners.look_ahead import LookAhead
 from orbitune.orbits import AffineOrbit
 
 RANGES = {"rotation": (-3.0, 2.0), "translate_x": (-0.4, 0.05), "shear_x": (-0.5, 0.5)}
+RANGES_ORDER = ("rotation", "shear_x", "translate_x", "translate_y")
 
 
-def test_one_learned_parameter_per_draw_goes_beyond_and_none_beyond_its_wider_range(generator):
-    orbit = AffineOrbit(RANGES, learn=("rotation", "translate_x"))
-    params = LookAhead(orbit, factor=1.5, floor=0.3).sample_params(2000, 2, generator)
-    low, high = orbit.low.detach(), orbit.high.detach()
-    beyond = (params < low) | (params > high)
-    assert beyond.sum(-1).max() == 1
-    assert beyond[..., 0].any() and beyond[..., 5].any() and not beyond[..., 3].any()
-    assert params[..., 0].abs().max() <= math.pi + 1e-6  # 1.5 · 3 is cut at a full turn
-    assert -0.6 <= params[..., 5].min() < -0.5 and 0.25 < params[..., 5].max() <= 0.3
-    assert params[..., 3].abs().max() <= 0.5
+def test_every_learned_range_grows_by_the_factor_and_one_per_draw_to_the_floor(generator):
+    orbit = AffineOrbit(RANGES, learn=("rotation", "translate_x", "translate_y"))  # translate_y starts at ±0.05
+    params = LookAhead(orbit, factor=1.5, floor=0.3).sample_params(4000, 2, generator)
+    rotation, shear_x, translate_x, translate_y = (params[..., orbit.names.index(n)] for n in (*RANGES_ORDER,))
+    assert 3 < rotation.abs().max() <= math.pi + 1e-6  # 1.5 · 3 is cut at a full turn
+    assert shear_x.abs().max() <= 0.5  # not learned, not widened
+    beyond_factor = torch.stack((translate_x > 1.5 * 0.05, translate_y.abs() > 1.5 * 0.05))
+    assert beyond_factor.sum(0).max() == 1  # one at a time
+    assert -0.6 <= translate_x.min() < -0.55 and 0.25 < translate_x.max() <= 0.3
+    assert -0.3 <= translate_y.min() < -0.25 and 0.25 < translate_y.max() <= 0.3
+    # Two draws of three have another parameter chosen; of the third, a quarter falls into the narrow range.
+    assert abs((translate_y.abs() <= 0.075).float().mean() - (2 / 3 + 1 / 3 / 4)) < 0.03
 
 
 def test_an_orbit_with_nothing_to_learn_is_left_alone(generator):

@@ -45,7 +45,7 @@ class PlantedConfig:
     num_test: int = 10_000
     num_seeds: int = 3
     oracle: bool = True
-    network: PlainNetwork = field(default_factory=lambda: PlainNetwork(epochs=30))
+    network: PlainNetwork = field(default_factory=lambda: PlainNetwork(epochs=12))
     learner: CrossFit = field(default_factory=CrossFit)
     predict_orbit_size: int = 16
 

@@ -9,9 +9,10 @@ import torch
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from torch import Tensor, nn
 
+from orbitune.features import extract_features
 from orbitune.gp import GPHead, Posterior, median_distance, select_inducing
 from orbitune.likelihoods import Gaussian, Likelihood
-from orbitune.model import InvariantGP, extract_features
+from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.orbits import Orbit
 from orbitune.training import Run

@@ -38,17 +38,18 @@ class CrossFit(Learner):
         warm_first, warm: steps on q(u) and the kernel before φ moves, in the first and in later rounds; with a cold
             q(u) the gradient on φ points to collapse.
         orbit_learning_rate: of :class:`SignificantAdam`, on log half-widths; times ``centre_factor`` on centres.
+        decay, decay_from: the learning rate is multiplied by ``decay`` in each round from this one on.
         tolerance: the ranges have settled when no bound moves by more than this from one round to the next, twice.
         look_ahead, look_ahead_floor: how much wider than the current ranges the networks train; see :class:`LookAhead`.
         final: the model at the learned ranges, trained on all data.
     """
 
     folds: int = 2
-    max_rounds: int = 12
+    max_rounds: int = 6
     first_epochs: float = 15
-    epochs: float = 5
+    epochs: float = 4
     network_batch_size: int = 100
-    steps: int = 30
+    steps: int = 26
     warm_first: int = 40
     warm: int = 12
     warm_inputs: int = 1500
@@ -58,11 +59,13 @@ class CrossFit(Learner):
     num_inducing: int = 200
     natural_rate: float = 0.1
     orbit_learning_rate: float = 0.2
+    decay: float = 0.6
+    decay_from: int = 4
     centre_factor: float = 0.2
     kernel_learning_rate: float = 0.03
     tolerance: float = 0.06
     look_ahead: float = 1.5
-    look_ahead_floor: float = 0.35
+    look_ahead_floor: float = 0.25
     final: FixedRanges = field(default_factory=FixedRanges)
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
@@ -118,6 +121,8 @@ class CrossFit(Learner):
             ]
             for k, model in enumerate(models):
                 self._warm_up(model, held_out[k], r, k, problem, run)
+            for group in optimiser.param_groups:
+                group["lr"] = group["initial_lr"] * self.decay ** max(0, r - self.decay_from + 1)
             summary = self._ascend(models, held_out, optimiser, r, problem, run)
             rounds.append(run.once(f"round {r}/summary", summary.state_dict))
             if self._settled(rounds):
@@ -138,7 +143,7 @@ class CrossFit(Learner):
             {"params": others, "lr": self.orbit_learning_rate},
             {"params": centres, "lr": self.orbit_learning_rate * self.centre_factor},
         ]
-        return SignificantAdam([group for group in groups if group["params"]])
+        return SignificantAdam([group | {"initial_lr": group["lr"]} for group in groups if group["params"]])
 
     def _train_network(self, network: OrbitNetwork, seen: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
         """Adapt the network of fold k to the current ranges, on the data of the other folds."""

@@ -9,16 +9,18 @@ from orbitune.random import uniform
 
 
 class LookAhead(Orbit):
-    """Draws of an orbit in which one randomly chosen parameter per draw comes from a wider range.
+    """Draws of a wider orbit: every range by a factor, and one randomly chosen parameter per draw by a floor.
 
-    A network that has never seen a transformation answers it badly, and the evidence, which is honest, then votes
-    against it. Looking ahead in one parameter at a time prepares the network for the next widening without committing
-    to it, and without spoiling the data with all widenings at once.
+    With a frozen network, the evidence is best at about the ranges that the network was trained on, as long as these do
+    not exceed what the data support: a network that trains on the current ranges would hold them where they are, and
+    one that has never seen a transformation votes against it. Trained on wider ranges it lets them grow, until what it
+    was trained on is more than the data support. Ranges near zero are widened one at a time, so that the data are not
+    spoilt with all of them at once.
 
     Args:
         orbit: the current orbit; it is followed as it moves.
-        factor: the wider range is this multiple of the current one,
-        floor: but reaches at least this far to both sides.
+        factor: every range is multiplied by it,
+        floor: and that of the chosen parameter reaches at least this far to both sides, in units of its ``scales``.
     """
 
     def __init__(self, orbit: UniformOrbit, factor: float, floor: float):
@@ -28,17 +30,22 @@ class LookAhead(Orbit):
 
     @torch.no_grad()
     def sample_params(self, batch: int, size: int, generator: torch.Generator | None) -> Float[Tensor, "B S P"]:
-        """The orbit's own draw, with one entry redrawn from its wider range."""
+        """Uniform on the wider ranges of the learned parameters; as the orbit does in the others."""
         params = self.orbit.sample_params(batch, size, generator)
         index, limit = self.orbit.learned_index, self.orbit.limit
         if not len(index):
             return params
-        low = (self.orbit.low * self.factor).clamp(max=-self.floor).maximum(-limit)
-        high = (self.orbit.high * self.factor).clamp(min=self.floor).minimum(limit)
-        wider = low + (high - low) * uniform(params.shape, generator, params)
         choice = (uniform((batch, size), generator, params) * len(index)).long()  # (B, S)
-        chosen = index[choice].unsqueeze(-1) == torch.arange(params.shape[-1], device=params.device)
-        return torch.where(chosen, wider, params)
+        places = torch.arange(params.shape[-1], device=params.device)
+        chosen = index[choice].unsqueeze(-1) == places  # (B, S, P)
+        learned = torch.isin(places, index)
+        low = self.factor * self.orbit.low
+        high = self.factor * self.orbit.high
+        floor = self.floor * self.orbit.scale
+        low = torch.where(chosen, low.minimum(-floor), low).maximum(-limit)
+        high = torch.where(chosen, high.maximum(floor), high).minimum(limit)
+        wider = low + (high - low) * uniform(params.shape, generator, params)
+        return torch.where(learned, wider, params)
 
     def transform(
         self, inputs: Float[Tensor, "B *event"], params: Float[Tensor, "B S P"]

@@ -44,6 +44,7 @@ class AffineOrbit(UniformOrbit):
         "translate_y",
     )
     limits: ClassVar[Mapping[str, float]] = {"rotation": math.pi}
+    scales: ClassVar[Mapping[str, float]] = {"rotation": math.pi}
     units: ClassVar[tuple[str, ...]] = ("rad", "log", "log", "", "", "half widths", "half heights")
 
     def __init__(

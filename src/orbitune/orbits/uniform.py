@@ -33,11 +33,15 @@ class UniformOrbit(Orbit):
     limits: ClassVar[Mapping[str, float]] = {}
     """Largest sensible |bound|, for parameters that have one."""
 
+    scales: ClassVar[Mapping[str, float]] = {}
+    """What a large change of a parameter is, where that is not 1."""
+
     boundary_width: float = 0.8
     """Ranges wider than this get their gradient from their boundary; see :meth:`draw`."""
 
     learned_index: Tensor
     limit: Tensor
+    scale: Tensor
     fixed_low: Tensor
     fixed_high: Tensor
 
@@ -72,6 +76,8 @@ class UniformOrbit(Orbit):
         self.register_buffer("fixed_low", low)
         self.register_buffer("fixed_high", high)
         self.register_buffer("limit", limits.to(low.dtype), persistent=False)
+        scales = torch.tensor([self.scales.get(name, 1.0) for name in self.names])
+        self.register_buffer("scale", scales.to(low.dtype), persistent=False)
         self.learned = KINDS[parameterisation](low[index], high[index], symmetric) if len(index) else None
 
     @property

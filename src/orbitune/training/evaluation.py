@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from orbitune.model import InvariantGP, evaluating
+from orbitune.features import evaluating
+from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.objectives import sample_elbo
 

@@ -42,6 +42,7 @@ class Phase:
         learning_rate: Adam's, times the schedule.
         natural_rate: rate ρ of the natural-gradient step on q(u) that goes with every step; 0 for none.
         batch_size, orbit_size, num_f_samples: B, S_o and S_g.
+        backward_points: how many of the orbit's points are back-propagated through; None is all of them.
     """
 
     name: str
@@ -54,3 +55,4 @@ class Phase:
     batch_size: int = 200
     orbit_size: int = 1
     num_f_samples: int = 8
+    backward_points: int | None = None

@@ -75,11 +75,18 @@ def evaluate(
                 num_data=num_data,
                 orbit_size=phase.orbit_size,
                 num_f_samples=phase.num_f_samples,
+                backward_points=phase.backward_points,
                 generator=generator,
             )
         case "unbiased":
             return unbiased_elbo(
-                model, inputs, targets, num_data=num_data, orbit_size=phase.orbit_size, generator=generator
+                model,
+                inputs,
+                targets,
+                num_data=num_data,
+                orbit_size=phase.orbit_size,
+                backward_points=phase.backward_points,
+                generator=generator,
             )
         case _:
             raise unknown_name("objective of an invariant GP", phase.objective, ("sample", "unbiased"))

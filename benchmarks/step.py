@@ -1,0 +1,188 @@
+"""Time and peak memory of one GP step and one network step, beside the bare cost of the network.
+
+    python benchmarks/step.py --size paper --json results/benchmarks/step.json
+
+Every row runs in a fresh process, so that its peak memory is its own, and measures the network alone on as many images
+in that same process: on another machine, compare ratios. Steps are those of the training loop itself.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+import orbitune
+from orbitune.backbones import MnistCNN
+from orbitune.experiments.record import commit, machine
+from orbitune.learners.base import objective_of
+from orbitune.likelihoods import Gaussian, Softmax
+from orbitune.machine import keep_freed_memory
+from orbitune.orbits import AffineOrbit
+from orbitune.training import Phase, Run, train
+from orbitune.training.progress import Silent
+
+BOUNDS = ("gaussian-unbiased", "gaussian-sample", "softmax-sample")
+GROUPS = {"gp": ("orbit", "kernel", "likelihood"), "network": ("backbone",)}
+
+
+@dataclass(frozen=True)
+class Size:
+    """B, S, M and how many of the S points are back-propagated through (None is all of them)."""
+
+    batch: int
+    orbit: int
+    inducing: int
+    backward_points: int | None = None
+
+
+SMALL, PAPER = Size(100, 16, 200), Size(200, 120, 1200)
+SIZES = {
+    "small": [SMALL, Size(100, 16, 200, 4)],
+    "paper": [PAPER, Size(200, 120, 1200, 12)],
+    "sweep": [
+        *(Size(b, 16, 200) for b in (25, 50, 200, 400)),
+        *(Size(100, s, 200) for s in (4, 8, 32, 64, 128, 256)),
+        *(Size(100, 16, m) for m in (50, 100, 400, 800, 1600)),
+    ],
+}
+
+
+class Stopwatch(Silent):
+    """When each step ended."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def start(self, phase: str, total: int, first: int) -> None:
+        """The first step begins."""
+        self.times.append(time.perf_counter())
+
+    def advance(self, step: int) -> None:
+        """A step is done."""
+        self.times.append(time.perf_counter())
+
+    def seconds(self) -> list[float]:
+        """Duration of every step but the first, which warms up."""
+        return [after - before for before, after in pairwise(self.times)][1:]
+
+
+def measure(bound: str, phase_name: str, size: Size, repeats: int) -> dict:
+    """One row."""
+    keep_freed_memory()
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(max(2 * size.inducing, 2 * size.batch), 1, 28, 28, generator=generator)
+    labels = torch.randint(10, (len(images),), generator=generator)
+    likelihood = Softmax(10) if bound == "softmax-sample" else Gaussian(10, labels=True)
+    orbit = AffineOrbit({"rotation": (-1.0, 1.0)})
+    backbone = MnistCNN().to(memory_format=torch.channels_last)
+    model = orbitune.build_model(
+        orbit, backbone, likelihood, images, num_inducing=size.inducing, inducing="random", generator=generator
+    )
+    phase = Phase(
+        phase_name,
+        "sample" if bound.endswith("sample") else objective_of(likelihood),
+        GROUPS[phase_name],
+        repeats + 1,
+        natural_rate=0.1 if phase_name == "gp" else 0.0,
+        batch_size=size.batch,
+        orbit_size=size.orbit,
+        backward_points=size.backward_points,
+    )
+    stopwatch = Stopwatch()
+    run = Run(None, progress=stopwatch)
+    run.track("model", model)
+    train(model, images, labels, phase, run)
+    seconds = stopwatch.seconds()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    points = orbit(images[: size.batch], size.orbit, generator).detach().flatten(0, 1)
+    forward, both = bare_seconds(backbone, points, repeats)
+    return {
+        "bound": bound,
+        "phase": phase_name,
+        **asdict(size),
+        "seconds": statistics.median(seconds),
+        "spread": max(seconds) - min(seconds),
+        "peak_gb": peak,
+        "bare_forward_seconds": forward,
+        "bare_forward_backward_seconds": both,
+        "ratio_to_forward_backward": statistics.median(seconds) / both,
+    }
+
+
+def bare_seconds(backbone: nn.Module, points: Tensor, repeats: int) -> tuple[float, float]:
+    """Forward, and forward and backward, of the network alone on the same images, in pieces of the best size."""
+    for module in backbone.modules():
+        module.requires_grad_(True)
+
+    @torch.no_grad()
+    def forward(piece: int) -> None:
+        for part in points.split(piece):
+            backbone(part)
+
+    def both(piece: int) -> None:
+        for part in points.split(piece):
+            backbone(part).sum().backward()
+
+    return tuple(min(_median_time(run, piece, repeats) for piece in (200, 1600)) for run in (forward, both))
+
+
+def _median_time(run: Callable[[int], None], piece: int, repeats: int) -> float:
+    times = []
+    for _ in range(repeats + 1):
+        started = time.perf_counter()
+        run(piece)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times[1:])
+
+
+def main() -> None:
+    """Measure all rows of a size, or (--row, for the fresh processes) one."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", help="file to write the rows to")
+    parser.add_argument("--row", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.row:
+        bound, phase, size = json.loads(arguments.row)
+        print(json.dumps(measure(bound, phase, Size(**size), arguments.repeats)))
+        return
+    rows = []
+    bounds = BOUNDS if arguments.size != "sweep" else BOUNDS[-1:]
+    print(
+        f"{'bound':18} {'phase':8} {'B':>4} {'S':>4} {'M':>5} {'back':>5}  seconds   peak GB  × bare forward+backward"
+    )
+    for size in SIZES[arguments.size]:
+        for bound in bounds:
+            for phase in GROUPS:
+                row = _in_fresh_process(bound, phase, size, arguments.repeats)
+                rows.append(row)
+                print(
+                    f"{bound:18} {phase:8} {size.batch:4} {size.orbit:4} {size.inducing:5} "
+                    f"{size.backward_points or 'all':>5}  {row['seconds']:7.3f}   {row['peak_gb']:7.2f}  "
+                    f"{row['ratio_to_forward_backward']:.2f}",
+                    flush=True,
+                )
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"size": arguments.size, "rows": rows, "machine": machine(), "commit": commit()}, file, indent=2)
+            file.write("\n")
+
+
+def _in_fresh_process(bound: str, phase: str, size: Size, repeats: int) -> dict:
+    row = json.dumps([bound, phase, asdict(size)])
+    command = [sys.executable, __file__, "--row", row, "--repeats", str(repeats)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+if __name__ == "__main__":
+    main()
