@@ -15,7 +15,7 @@ if {keep}:
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):
-        torch.ones(4_000_000)
+        torch.ones(12_000_000)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 faults()
 print(faults())
