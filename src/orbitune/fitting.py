@@ -2,6 +2,7 @@
 
 import json
 import os
+import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def fit(
             likelihood=config.likelihood,
             backbone=config.backbone,
         )
-        write_result(directory, result, dataset)
+        write_result(directory, result, config, dataset)
         save_pictures(directory, model.orbit, problem.inputs, dataset.class_names, problem.targets)
         run.save()
     return result
@@ -89,10 +90,12 @@ def _score(model: InvariantGP | OrbitNetwork, dataset: ImageDataset, orbit_size:
     return accuracy(model, dataset.images("test"), dataset.labels("test"), orbit_size, run.generator)
 
 
-def write_result(directory: Path, result: FitResult, dataset: ImageDataset) -> None:
-    """result.json: the result, the data it is about, commit and machine."""
+def write_result(directory: Path, result: FitResult, config: FitConfig, dataset: ImageDataset) -> None:
+    """result.json: the result, how it was asked for, the data it is about, commit and machine."""
     record = {
         **asdict(result),
+        "config": tomllib.loads(to_toml(config)),
+        "seed": config.seed,
         "data": dataset.name,
         "note": dataset.note,
         "num_train": dataset.num_train,

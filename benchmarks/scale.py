@@ -1,0 +1,119 @@
+"""How time and memory of a fit grow: with the training set N, and of a step with S, M, C and the image size.
+
+    python benchmarks/scale.py --json results/benchmarks/scale.json --plot results/benchmarks/scale.png
+
+Every point runs in a fresh process. A fit is one round of cross-fitting at few steps on N generated images, whose cost
+per image does not depend on what is on them; a step is a GP step of the Softmax bound.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from step import GROUPS, Stopwatch
+
+import orbitune
+from orbitune.backbones import MnistCNN
+from orbitune.experiments.record import commit, machine
+from orbitune.learners import CrossFit, Problem
+from orbitune.likelihoods import Softmax
+from orbitune.machine import keep_freed_memory
+from orbitune.orbits import AffineOrbit
+from orbitune.training import Phase, Run, train
+
+DEFAULT = {"B": 50, "S": 16, "M": 200, "C": 10, "side": 28}
+SWEEPS = {
+    "N": (1000, 4000, 15_000, 60_000),
+    "S": (4, 16, 64, 256),
+    "M": (100, 400, 1600),
+    "C": (2, 10, 100),
+    "side": (14, 28, 56, 112),
+}
+
+
+def measure(name: str, value: int) -> dict:
+    """One point of one sweep."""
+    keep_freed_memory()
+    seconds = _fit_seconds(value) if name == "N" else _step_seconds({**DEFAULT, name: value})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return {"swept": name, "value": value, "seconds": seconds, "peak_gb": peak}
+
+
+def _fit_seconds(num: int) -> float:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(num, 1, 28, 28, generator=generator)
+    labels = torch.arange(num) % 10
+    problem = Problem(images, labels, AffineOrbit(), Softmax(10), MnistCNN)
+    learner = CrossFit(max_rounds=1, first_epochs=1, steps=5, warm_first=5)
+    started = time.perf_counter()
+    learner.learn_orbit(AffineOrbit().reparameterised("log"), problem, Run(None))
+    return time.perf_counter() - started
+
+
+def _step_seconds(size: dict[str, int], repeats: int = 3) -> float:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(max(2 * size["B"], size["M"]), 1, size["side"], size["side"], generator=generator)
+    labels = torch.randint(size["C"], (len(images),), generator=generator)
+    backbone = MnistCNN((1, size["side"], size["side"])).to(memory_format=torch.channels_last)
+    likelihood = Softmax(size["C"])
+    model = orbitune.build_model(
+        AffineOrbit(), backbone, likelihood, images, num_inducing=size["M"], inducing="random", generator=generator
+    )
+    stopwatch = Stopwatch()
+    run = Run(None, progress=stopwatch)
+    run.track("model", model)
+    phase = Phase(
+        "gp", "sample", GROUPS["gp"], repeats + 1, natural_rate=0.1, batch_size=size["B"], orbit_size=size["S"]
+    )
+    train(model, images, labels, phase, run)
+    return statistics.median(stopwatch.seconds())
+
+
+def plot(rows: list[dict], path: Path) -> None:
+    """Seconds and memory against each swept number, on logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3 * len(SWEEPS), 5), layout="constrained")
+    axes = figure.subplots(2, len(SWEEPS), squeeze=False)
+    for column, name in enumerate(SWEEPS):
+        points = [row for row in rows if row["swept"] == name]
+        for axis, key in zip(axes[:, column], ("seconds", "peak_gb"), strict=True):
+            axis.loglog([p["value"] for p in points], [p[key] for p in points], "o-")
+            axis.set(xlabel=name, ylabel=key.replace("_", " "))
+            axis.grid(alpha=0.3, which="both")
+    figure.savefig(path, dpi=80)
+
+
+def main() -> None:
+    """Measure all points, or (--point, for the fresh processes) one."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="file to write the rows to")
+    parser.add_argument("--plot", type=Path, help="file to draw them to")
+    parser.add_argument("--sweeps", default=",".join(SWEEPS), help="which numbers to sweep")
+    parser.add_argument("--point", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.point:
+        print(json.dumps(measure(*json.loads(arguments.point))))
+        return
+    rows = []
+    for name in arguments.sweeps.split(","):
+        for value in SWEEPS[name]:
+            command = [sys.executable, __file__, "--point", json.dumps([name, value])]
+            row = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            rows.append(row)
+            print(f"{name:>5} = {value:6}: {row['seconds']:8.3f} s  {row['peak_gb']:6.2f} GB", flush=True)
+    if arguments.json:
+        result = {"default": DEFAULT, "rows": rows, "commit": commit(), "machine": machine()}
+        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+    if arguments.plot:
+        plot(rows, arguments.plot)
+
+
+if __name__ == "__main__":
+    main()
