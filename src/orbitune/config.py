@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from orbitune.errors import InputError, unknown_name
 from orbitune.learners import LEARNERS, CrossFit, Learner
+from orbitune.learners.budgets import BUDGETS
 from orbitune.orbits.ranges import Parameterisation
 from orbitune.orbits.warp import Padding
 
@@ -81,6 +82,15 @@ def make_config(values: Mapping[str, Any], where: str = "configuration") -> FitC
     values = dict(values)
     settings = from_mapping(LEARNERS[learner], values.pop("settings", {}), f"{where} [settings]")
     return from_mapping(FitConfig, {**values, "settings": settings}, where)
+
+
+def make_learner(name: str, budget: str) -> Learner:
+    """A learner with the settings of a budget, both by name."""
+    if name not in LEARNERS:
+        raise unknown_name("learner", name, LEARNERS)
+    if budget not in BUDGETS:
+        raise unknown_name("budget", budget, BUDGETS)
+    return from_mapping(LEARNERS[name], BUDGETS[budget].get(name, {}), f"budget {budget}")
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str) -> T:

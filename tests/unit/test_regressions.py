@@ -9,7 +9,8 @@ from builders import random_head, rbf_kernel
 from orbitune import build_model
 from orbitune.errors import InputError, NotLogConcaveError, UnsupportedKernelError
 from orbitune.gp import OrbitMarginal, default_kernel, draw_functions, select_inducing
-from orbitune.likelihoods import Bernoulli, FactorizedLikelihood, Gaussian, Softmax, check_log_concave
+from orbitune.likelihoods import Bernoulli, FactorizedLikelihood, Gaussian, Poisson, Softmax, check_log_concave
+from orbitune.likelihoods.base import gauss_hermite
 from orbitune.orbits import IdentityOrbit
 
 
@@ -90,3 +91,19 @@ def test_no_draw_at_all_is_refused(generator):
     head = random_head(generator, kernel=rbf_kernel())
     with pytest.raises(InputError, match="at least one draw"):
         draw_functions(head, head.posterior.law(), 0, generator)
+
+
+def test_the_prediction_for_a_row_does_not_depend_on_its_neighbours(generator):
+    mean, var = torch.randn(5, 3, generator=generator), torch.rand(5, 3, generator=generator)
+    law = OrbitMarginal(mean, var, torch.zeros(5, 1))
+    row = OrbitMarginal(mean[3:4], var[3:4], torch.zeros(1, 1))
+    together, alone = (Softmax(3).predictive_mean(x, 16, torch.Generator().manual_seed(0)) for x in (law, row))
+    torch.testing.assert_close(together[3:4], alone)
+
+
+def test_the_variance_of_a_count_is_that_of_the_mixture(generator):
+    law = OrbitMarginal(torch.tensor([[0.5]]).double(), torch.tensor([[0.3]]).double(), torch.zeros(1, 1).double())
+    x, weights = gauss_hermite(50, like=law.mean)
+    rate = (0.5 + 0.3**0.5 * x).exp()
+    expected = weights @ (rate + rate.square()) - (weights @ rate).square()  # E[y²] − E[y]²
+    torch.testing.assert_close(Poisson().predictive_variance(law)[0, 0], expected)

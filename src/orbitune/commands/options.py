@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orbitune.training import LiveBar, LogLines, Progress, Silent
+from orbitune.training import LogLines, Progress, Silent, on_screen
 
 
 class Budget(StrEnum):
@@ -31,5 +31,4 @@ def make_progress(quiet: bool, log: Path | None) -> Progress:
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         return LogLines(Console(file=log.open("a"), width=200))
-    console = Console(stderr=True)
-    return LiveBar(console) if console.is_terminal else LogLines(console)
+    return on_screen()

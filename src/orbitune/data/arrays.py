@@ -40,8 +40,6 @@ def from_arrays(
         layout: where the channels of 4-dimensional images are; "auto" finds them if only one of the two axes
             has length 1, 3 or 4.
     """
-    if layout not in get_args(Layout):
-        raise unknown_name("layout", layout, get_args(Layout))
     train = _label_array(y, f"{name}, train")
     test = None if y_test is None else _label_array(y_test, f"{name}, test")
     if class_names is None:
@@ -60,7 +58,8 @@ def from_arrays(
     )
 
 
-def _numpy(array: Labels) -> np.ndarray:
+def to_numpy(array: object) -> np.ndarray:
+    """An array on the CPU, of anything that looks like one."""
     if isinstance(array, Tensor):
         array = array.detach().cpu()
         return (array.float() if array.dtype == torch.bfloat16 else array).numpy()
@@ -69,7 +68,7 @@ def _numpy(array: Labels) -> np.ndarray:
 
 def _pixels(x: Array, layout: Layout, what: str) -> Tensor:
     """Images as uint8 or float32 of shape (N, Ch, H, W); ranges of floats are checked by ImageDataset."""
-    array = _channels_first(_numpy(x), layout, what)
+    array = channels_first(to_numpy(x), layout, what)
     match array.dtype.kind:
         case "f" | "b":
             array = array.astype(np.float32, copy=False)
@@ -89,7 +88,10 @@ def _pixels(x: Array, layout: Layout, what: str) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _channels_first(array: np.ndarray, layout: Layout, what: str) -> np.ndarray:
+def channels_first(array: np.ndarray, layout: str, what: str) -> np.ndarray:
+    """Images (N, H, W), (N, H, W, Ch) or (N, Ch, H, W) as (N, Ch, H, W); see :func:`from_arrays` for the layout."""
+    if layout not in get_args(Layout):
+        raise unknown_name("layout", layout, get_args(Layout))
     if array.ndim == 3:
         return array[:, None]
     if array.ndim != 4:
@@ -111,7 +113,7 @@ def _channels_first(array: np.ndarray, layout: Layout, what: str) -> np.ndarray:
 
 def _label_array(y: Labels, what: str) -> np.ndarray:
     """Labels (N,) as int64 or as strings."""
-    array = _numpy(y)
+    array = to_numpy(y)
     if array.ndim != 1 and array.size == len(array):
         array = array.reshape(-1)  # (N, 1) in Keras' CIFAR-10, (N, 1, 1, 1) in PCam
     if array.ndim != 1:

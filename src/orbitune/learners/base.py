@@ -96,6 +96,11 @@ def training_elbo(model: InvariantGP, problem: Problem, orbit_size: int, run: Ru
     return run.once("training elbo", compute)
 
 
+def steps_of(epochs: int | float, num_data: int, batch_size: int) -> int:
+    """Minibatches in so many epochs; one of a small data set counts as ten, or its networks would hardly move."""
+    return max(1, round(epochs * max(num_data / batch_size, 10)))
+
+
 def objective_of(likelihood: Likelihood) -> ObjectiveName:
     """The unbiased bound where it holds, the sample bound elsewhere."""
     return "unbiased" if isinstance(likelihood, Gaussian) else "sample"

@@ -54,7 +54,8 @@ class CoordinateAscent(Learner):
         )
         run.track("network", network)
         pretrain = Phase("pre-train", "log-likelihood", ("backbone", "readout"), self.pretrain_steps)
-        train(network, problem.inputs, problem.targets, pretrain, run)
+        with run.within(0.5):
+            train(network, problem.inputs, problem.targets, pretrain, run)
         chosen = run.once(
             "inducing",
             lambda: choose_inducing(network.backbone, problem.inputs[:5000], self.num_inducing, problem, run.generator),
@@ -70,10 +71,12 @@ class CoordinateAscent(Learner):
                 if name.endswith(("raw_outputscale", "log_noise_variance")):
                     parameter.requires_grad_(False)
         run.track("model", model)
-        for cycle in range(self.cycles):
-            if cycle:
-                train(model, problem.inputs, problem.targets, self._network_phase(cycle, problem), run)
-            train(model, problem.inputs, problem.targets, self._gp_phase(cycle, problem), run)
+        phases = [self._gp_phase(0, problem)]
+        for cycle in range(1, self.cycles):
+            phases += [self._network_phase(cycle, problem), self._gp_phase(cycle, problem)]
+        for done, phase in enumerate(phases):
+            with run.within(1 / (len(phases) - done)):
+                train(model, problem.inputs, problem.targets, phase, run)
         elbo = training_elbo(model, problem, self.orbit_size, run)
         return Outcome(model, elbo)
 

@@ -1,7 +1,7 @@
 """Cross-fitted evidence: every image is scored by a network that has never seen it."""
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from orbitune.gp import NaturalPosterior, OrbitFeatures
-from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of
+from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of, steps_of
 from orbitune.learners.fixed import FixedRanges
 from orbitune.learners.look_ahead import LookAhead
 from orbitune.model import InvariantGP
@@ -71,27 +71,21 @@ class CrossFit(Learner):
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Learn φ from the evidence of held-out folds, then a model of all data at φ."""
         orbit = problem.orbit
+        if not any(parameter.requires_grad for parameter in orbit.parameters()):  # there is no φ to learn
+            return self.final.learn(problem, run)
         if isinstance(orbit, UniformOrbit):  # any coordinates lead to the same orbit; in these, steps are relative
             orbit = orbit.reparameterised("log")
-        elbo = self.learn_orbit(orbit, problem, run)
+        with run.within(0.6):
+            elbo = self.learn_orbit(orbit, problem, run)
         settled = copy.deepcopy(orbit).requires_grad_(False)
-        outcome = self.final.learn(
-            Problem(
-                problem.inputs,
-                problem.targets,
-                settled,
-                problem.likelihood,
-                problem.make_backbone,
-                problem.make_kernel,
-            ),
-            run,
-        )
+        outcome = self.final.learn(replace(problem, orbit=settled), run)
         return Outcome(outcome.model, elbo)
 
     def learn_orbit(self, orbit: Orbit, problem: Problem, run: Run) -> float:
         """Move the orbit to where the evidence of held-out data wants it; that evidence per datum."""
         order = run.once("folds", lambda: permutation(len(problem.inputs), run.generator, torch.device("cpu")))
-        held_out = [order[k :: self.folds] for k in range(self.folds)]
+        folds = min(self.folds, len(order))
+        held_out = [order[k::folds] for k in range(folds)]
         network_orbit = orbit
         if isinstance(orbit, UniformOrbit):
             network_orbit = LookAhead(orbit, self.look_ahead, self.look_ahead_floor)
@@ -113,8 +107,11 @@ class CrossFit(Learner):
         models: list[InvariantGP] = []
         rounds: list[dict[str, Any]] = []
         for r in range(1, self.max_rounds + 1):
-            for k, network in enumerate(networks):
-                self._train_network(network, torch.cat([*held_out[:k], *held_out[k + 1 :]]), r, k, problem, run)
+            with run.within(0.5):
+                for k, network in enumerate(networks):
+                    seen = torch.cat([*held_out[:k], *held_out[k + 1 :]])
+                    with run.within(1 / (folds - k)):
+                        self._train_network(network, seen, r, k, problem, run)
             models = [
                 self._new_head(orbit, network, models[k] if models else None, held_out[k], r, k, problem, run)
                 for k, network in enumerate(networks)
@@ -125,12 +122,12 @@ class CrossFit(Learner):
                 group["lr"] = group["initial_lr"] * self.decay ** max(0, r - self.decay_from + 1)
             summary = self._ascend(models, held_out, optimiser, r, problem, run)
             rounds.append(run.once(f"round {r}/summary", summary.state_dict))
-            if self._settled(rounds):
+            if self._settled(rounds) or run.late:
                 break
         # The mean over the last round's second half is steadier than where its last step happened to end.
         torch.nn.utils.vector_to_parameters(rounds[-1]["parameters"], orbit.parameters())
         orbit.clamp_()
-        for k in range(self.folds):  # nothing of the folds is needed any more
+        for k in range(folds):  # nothing of the folds is needed any more
             run.untrack(f"network {k + 1}")
             run.untrack(f"model {k + 1}")
         run.untrack("orbit optimiser")
@@ -152,7 +149,7 @@ class CrossFit(Learner):
             f"round {r}: network {k + 1}",
             "log-likelihood",
             ("backbone", "readout", "likelihood"),
-            steps=max(1, round(epochs * len(seen) / self.network_batch_size)),
+            steps=steps_of(epochs, len(seen), self.network_batch_size),
             batch_size=self.network_batch_size,
         )
         train(network, problem.inputs[seen], problem.targets[seen], phase, run)
@@ -239,8 +236,7 @@ class CrossFit(Learner):
             orbit_optimiser.step()
             optimiser.step()
             orbit.clamp_()
-            if step >= self.steps // 2:  # by then the kernel has followed
-                summary.add(orbit, elbo)
+            summary.add(orbit, elbo, average=step >= self.steps // 2)  # by then the kernel has followed
             run.log(phase="evidence", round=r, step=step, **measurements(terms), ranges=orbit.ranges())
         return summary
 
@@ -271,19 +267,22 @@ class CrossFit(Learner):
 
 
 class RoundSummary:
-    """Means over the second half of a round: of φ in the optimiser's coordinates, of its bounds, of the evidence."""
+    """Means over the second half of a round: of φ in the optimiser's coordinates, of its bounds, of the evidence.
+
+    Of a round that was cut short before, the values of its last step.
+    """
 
     def __init__(self) -> None:
         self.num, self.elbo = 0, 0.0
         self.parameters = torch.zeros(0)
         self.bounds: list[float] = []
 
-    def add(self, orbit: Orbit, elbo: float) -> None:
-        """Take in one step."""
+    def add(self, orbit: Orbit, elbo: float, *, average: bool) -> None:
+        """Take in one step: into the means, or in place of the one before."""
         parameters = torch.nn.utils.parameters_to_vector(orbit.parameters()).detach()
         bounds = [bound for pair in orbit.ranges().values() for bound in pair]
-        self.num += 1
-        if self.num == 1:
+        self.num += average
+        if self.num <= 1:
             self.parameters, self.bounds, self.elbo = parameters, bounds, elbo
             return
         self.parameters = self.parameters + (parameters - self.parameters) / self.num

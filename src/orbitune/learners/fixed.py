@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orbitune.gp import NaturalPosterior
-from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, training_elbo
+from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, steps_of, training_elbo
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
 from orbitune.orbits import IdentityOrbit, Orbit
@@ -25,19 +25,28 @@ class PlainNetwork(Learner):
 
     def train_network(self, problem: Problem, orbit: Orbit, run: Run, name: str) -> OrbitNetwork:
         """A network trained on one draw per input and step from a fixed orbit."""
+        network = self.fresh_network(problem, orbit, run, name)
+        self.train(network, problem, run, name)
+        return network
+
+    def fresh_network(self, problem: Problem, orbit: Orbit, run: Run, name: str) -> OrbitNetwork:
+        """A network before its training, tracked by the run."""
         network = build_network(orbit, problem.make_backbone, problem.likelihood, problem.inputs, run.generator)
         run.track(name, network)
+        return network
+
+    def train(self, network: OrbitNetwork, problem: Problem, run: Run, name: str) -> None:
+        """One phase of log-likelihood."""
         phase = Phase(
             name,
             "log-likelihood",
             ("backbone", "readout", "likelihood"),
-            steps=max(1, round(self.epochs * len(problem.inputs) / self.batch_size)),
+            steps=steps_of(self.epochs, len(problem.inputs), self.batch_size),
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             batch_size=self.batch_size,
         )
         train(network, problem.inputs, problem.targets, phase, run)
-        return network
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,11 @@ class FixedRanges(Learner):
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Train the network on the orbit, then the GP in place of its last layer."""
-        network = self.network.train_network(problem, problem.orbit, run, "network at fixed ranges")
+        name = "network at fixed ranges"
+        network = self.network.fresh_network(problem, problem.orbit, run, name)
+        if any(parameter.requires_grad for parameter in network.backbone.parameters()):
+            with run.within(0.75):
+                self.network.train(network, problem, run, name)
         network.backbone.eval()
         chosen = run.once(
             "fixed/inducing",

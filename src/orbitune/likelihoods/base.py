@@ -60,6 +60,18 @@ class Likelihood(nn.Module, ABC):
         eps = normal((num_samples, *mean.shape), generator, mean)
         return mean + std * eps, mean.new_full((num_samples,), 1 / num_samples)
 
+    def prediction_points(
+        self, law: OrbitMarginal, num_samples: int, generator: torch.Generator | None
+    ) -> tuple[Float[Tensor, "K N C"], Float[Tensor, " K"]]:
+        """As :meth:`expectation_points`, but all rows share their standardised draws.
+
+        The prediction for an input then does not depend on its neighbours.
+        """
+        row = law.mean[:1]
+        standard = OrbitMarginal(torch.zeros_like(row), torch.ones_like(row), law.whitened[:1])
+        eps, weights = self.expectation_points(standard, num_samples, generator)  # (K, 1, C), (K,)
+        return law.mean + _sqrt(law.var) * eps, weights
+
     def derivatives(
         self, f: Float[Tensor, "N C"], targets: Shaped[Tensor, "N *T"]
     ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N C"]]:
@@ -100,7 +112,7 @@ class Likelihood(nn.Module, ABC):
         self, law: OrbitMarginal, num_samples: int, generator: torch.Generator | None = None
     ) -> Float[Tensor, "N C"]:
         """E[y]; for labels, the predictive probability of each class."""
-        points, weights = self.expectation_points(law, num_samples, generator)
+        points, weights = self.prediction_points(law, num_samples, generator)
         values = self.conditional_mean(points.flatten(0, 1)).reshape(points.shape)
         return torch.einsum("k,knc->nc", weights, values)
 
@@ -113,7 +125,7 @@ class Likelihood(nn.Module, ABC):
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, " N"]:
         """log E[p(y | f̂)], the log predictive density of encoded targets."""
-        points, weights = self.expectation_points(law, num_samples, generator)
+        points, weights = self.prediction_points(law, num_samples, generator)
         return (self.log_prob_of_points(points, targets) + weights.log()[:, None]).logsumexp(0)
 
     def log_prob_of_points(

@@ -62,6 +62,12 @@ class Poisson(FactorizedLikelihood):
         """E[rate]."""
         return _mean_rate(law)
 
+    @torch.no_grad()
+    def predictive_variance(self, law: OrbitMarginal) -> Float[Tensor, "N C"]:
+        """Var[y] = E[rate] + Var[rate], with Var exp f = (exp(var) − 1) E[exp f]²."""
+        rate = _mean_rate(law)
+        return rate + law.var.expm1() * rate.square()
+
     def example_targets(self) -> Tensor:
         """A few counts."""
         return torch.tensor([0.0, 1.0, 7.0])[:, None].expand(3, self.num_outputs)

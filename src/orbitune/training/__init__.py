@@ -3,7 +3,7 @@
 from orbitune.training.checkpoint import load_state, save_state
 from orbitune.training.minibatches import Minibatches
 from orbitune.training.phases import Phase, Schedule
-from orbitune.training.progress import LiveBar, LogLines, Progress, Silent
+from orbitune.training.progress import LiveBar, LogLines, Progress, Silent, on_screen
 from orbitune.training.run import Run
 from orbitune.training.trainer import train
 
@@ -17,6 +17,7 @@ __all__ = [
     "Schedule",
     "Silent",
     "load_state",
+    "on_screen",
     "save_state",
     "train",
 ]

@@ -16,7 +16,7 @@ class Schedule(StrEnum):
     cyclic = "cyclic"
     cosine = "cosine"
 
-    def factor(self, step: int, total: int) -> float:
+    def factor(self, step: int | float, total: int) -> float:
         """What the learning rate is multiplied by at a step."""
         progress = step / total
         match self:

@@ -110,6 +110,12 @@ class LiveBar(Silent):
         self.bar.stop()
 
 
+def on_screen() -> Progress:
+    """Progress on standard error: a live bar on a terminal, lines elsewhere."""
+    console = Console(stderr=True)
+    return LiveBar(console) if console.is_terminal else LogLines(console)
+
+
 def describe(values: dict[str, Any]) -> str:
     """Measurements in one line: numbers as they are, and the three widest ranges."""
     parts = [f"{name} {value:.3f}" for name, value in values.items() if isinstance(value, float)]

@@ -8,6 +8,7 @@ put back. Whatever is random must happen in a tracked object, in ``once`` or in 
 
 import json
 import logging
+import math
 import os
 import signal
 import time
@@ -49,6 +50,13 @@ class Run:
         progress: who is told what happens.
         save_seconds: time between checkpoints, by default ORBITUNE_SAVE_SECONDS or 20. When they fall does not change
             the result.
+        time_limit: seconds after which loops are cut short, all sessions together; see :meth:`within`. What was learned
+            then depends on the machine. None takes all steps.
+
+    Attributes:
+        generator: the source of randomness.
+        num_steps: steps taken in all loops, over all sessions.
+        history: what was logged, over all sessions.
     """
 
     def __init__(
@@ -59,6 +67,7 @@ class Run:
         resume: bool = False,
         progress: Progress | None = None,
         save_seconds: float | None = None,
+        time_limit: float | None = None,
     ):
         self.directory, self.progress = directory, progress or Silent()
         self.save_seconds = float(os.environ.get("ORBITUNE_SAVE_SECONDS", 20)) if save_seconds is None else save_seconds
@@ -69,8 +78,12 @@ class Run:
         self._position: tuple[str, int] | None = None
         self._pending: dict[str, Any] | None = None
         self._earlier_seconds, self._started, self._saved_at = 0.0, time.monotonic(), time.monotonic()
+        self._deadline = math.inf if time_limit is None else time_limit
+        self._loop_started = 0.0
         self._stop_requested = False
         self._history_bytes = 0
+        self.num_steps = 0
+        self.history: list[dict[str, Any]] = []
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
             self._open(directory, seed, resume)
@@ -93,13 +106,38 @@ class Run:
         self._pending = state
         self._remembered, self._finished = state["remembered"], state["finished"]
         self._earlier_seconds, self._history_bytes = state["seconds"], state["history_bytes"]
+        self.num_steps = state.get("num_steps", 0)
         with history.open("r+b") as file:  # lines after the checkpoint will be written again
             file.truncate(self._history_bytes)
+        self.history = [json.loads(line) for line in history.read_bytes().splitlines()]
 
     @property
     def seconds(self) -> float:
         """Time spent in this run, over all its sessions."""
         return self._earlier_seconds + time.monotonic() - self._started
+
+    @property
+    def late(self) -> bool:
+        """Whether the time for what is going on has run out."""
+        return self.seconds >= self._deadline
+
+    @contextmanager
+    def within(self, share: float) -> Generator[None]:
+        """Leave the loops inside only this share of the time that is left, so that what follows has some too."""
+        outer = self._deadline
+        self._deadline = self.seconds + share * (outer - self.seconds)
+        try:
+            yield
+        finally:
+            self._deadline = outer
+
+    def pace(self, step: int, total: int) -> int | float:
+        """The step that a schedule should believe in: ``step``, or further on if the loop will be cut short."""
+        if math.isinf(self._deadline):
+            return step
+        spent, allowed = self.seconds - self._loop_started, self._deadline - self._loop_started
+        by_time = total * spent / allowed if allowed > 0 else total
+        return min(max(step, by_time), total - 1)
 
     def track(self, name: str, item: Stateful) -> None:
         """Keep the state of ``item`` in every checkpoint from now on."""
@@ -122,17 +160,23 @@ class Run:
     def steps(self, name: str, total: int, **items: Stateful) -> Iterator[int]:
         """Yield 0 … total−1, saving now and then between steps; ``items`` are tracked for the duration.
 
-        ``name`` must be unique within the run. A stop that was asked for takes effect between two steps.
+        ``name`` must be unique within the run. A stop that was asked for takes effect between two steps. Under a time
+        limit there may be fewer steps, but at least one.
         """
         if name in self._finished:
             return
         for key, item in items.items():
             self.track(key, item)
         first = self._restore(name)
+        self._loop_started = self.seconds
         self.progress.start(name, total, first)
         for step in range(first, total):
+            if step and self.late:
+                self.progress.message(f"{name}: cut short after {step} of {total} steps by the time limit")
+                break
             yield step
             self._position = (name, step + 1)
+            self.num_steps += 1
             self.progress.advance(step + 1)
             if self._stop_requested:
                 self.save()
@@ -178,15 +222,17 @@ class Run:
             "position": self._position,
             "seconds": self.seconds,
             "history_bytes": self._history_bytes,
+            "num_steps": self.num_steps,
         }
         save_state(self.directory / CHECKPOINT, state)
 
     def log(self, **values: Any) -> None:
         """Add a line to the history and show it."""
         self.progress.show(values)
+        self.history.append({"seconds": round(self.seconds, 3), **values})
         if self.directory is None:
             return
-        line = json.dumps({"seconds": round(self.seconds, 3), **values}).encode() + b"\n"
+        line = json.dumps(self.history[-1]).encode() + b"\n"
         with (self.directory / HISTORY).open("ab") as file:
             file.write(line)
         self._history_bytes += len(line)

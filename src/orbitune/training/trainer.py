@@ -40,7 +40,7 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Tensor, targets: Tensor, ph
                 terms = evaluate(model, inputs[batch], targets[batch], len(inputs), phase, run.generator)
             if optimiser:
                 for group in optimiser.param_groups:
-                    group["lr"] = phase.learning_rate * phase.schedule.factor(step, phase.steps)
+                    group["lr"] = phase.learning_rate * phase.schedule.factor(run.pace(step, phase.steps), phase.steps)
                 optimiser.zero_grad()
                 (-terms.per_datum).backward()
                 optimiser.step()
