@@ -39,6 +39,10 @@ class DownloadError(OrbituneError, RuntimeError):
     """A file could not be fetched: no connection, no such file, wrong checksum, full disk."""
 
 
+class ExportError(OrbituneError, RuntimeError):
+    """A model that cannot be written in another format, or a library that is needed for it and missing."""
+
+
 class NumericalError(OrbituneError, RuntimeError):
     """A computation failed although the input looked right (for example a Cholesky factorisation)."""
 
