@@ -1,21 +1,32 @@
 """Cross-fitted evidence: every image is scored by a network that has never seen it."""
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from orbitune.errors import InputError
 from orbitune.gp import NaturalPosterior, OrbitFeatures
-from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of
+from orbitune.learners.base import (
+    Learner,
+    Outcome,
+    Problem,
+    choose_inducing,
+    draw_seed,
+    frozen_features,
+    make_head,
+    objective_of,
+)
 from orbitune.learners.fixed import FixedRanges
 from orbitune.learners.look_ahead import LookAhead
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
 from orbitune.objectives import natural_gradient_step, sample_bound, sample_elbo, unbiased_elbo
 from orbitune.orbits import Orbit, UniformOrbit
+from orbitune.orbits.ranges import Parameterisation
 from orbitune.random import permutation
 from orbitune.training import Minibatches, Phase, Run, train
 from orbitune.training.optimisers import SignificantAdam
@@ -31,13 +42,15 @@ class CrossFit(Learner):
     variance is fixed by hand and no validation label is used. See ``docs/crossfit.md`` for what was tried.
 
     Attributes:
-        folds: the training set is split into as many parts; each is scored by a network trained on the others.
+        folds: the training set is split into as many parts; each is scored by a network trained on the others. 1 is
+            for backbones without parameters, which can memorise nothing.
         max_rounds: rounds of (networks adapt to the current ranges, ranges follow the evidence).
         first_epochs, epochs: training of the networks before the first and before every later round.
         steps: ascent steps on φ per round, each over a minibatch of every fold.
         warm_first, warm: steps on q(u) and the kernel before φ moves, in the first and in later rounds; with a cold
             q(u) the gradient on φ points to collapse.
         orbit_learning_rate: of :class:`SignificantAdam`, on log half-widths; times ``centre_factor`` on centres.
+        coordinates: what φ is to the optimiser. Any choice leads to the same orbit; in "log", steps are relative.
         tolerance: the ranges have settled when no bound moves by more than this from one round to the next, twice.
         look_ahead, look_ahead_floor: how much wider than the current ranges the networks train; see :class:`LookAhead`.
         final: the model at the learned ranges, trained on all data.
@@ -45,8 +58,8 @@ class CrossFit(Learner):
 
     folds: int = 2
     max_rounds: int = 12
-    first_epochs: float = 15
-    epochs: float = 5
+    first_epochs: float = 15.0
+    epochs: float = 5.0
     network_batch_size: int = 100
     steps: int = 30
     warm_first: int = 40
@@ -59,6 +72,7 @@ class CrossFit(Learner):
     natural_rate: float = 0.1
     orbit_learning_rate: float = 0.2
     centre_factor: float = 0.2
+    coordinates: Parameterisation = "log"
     kernel_learning_rate: float = 0.03
     tolerance: float = 0.06
     look_ahead: float = 1.5
@@ -68,21 +82,11 @@ class CrossFit(Learner):
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Learn φ from the evidence of held-out folds, then a model of all data at φ."""
         orbit = problem.orbit
-        if isinstance(orbit, UniformOrbit):  # any coordinates lead to the same orbit; in these, steps are relative
-            orbit = orbit.reparameterised("log")
+        if isinstance(orbit, UniformOrbit):
+            orbit = orbit.reparameterised(self.coordinates)
         elbo = self.learn_orbit(orbit, problem, run)
         settled = copy.deepcopy(orbit).requires_grad_(False)
-        outcome = self.final.learn(
-            Problem(
-                problem.inputs,
-                problem.targets,
-                settled,
-                problem.likelihood,
-                problem.make_backbone,
-                problem.make_kernel,
-            ),
-            run,
-        )
+        outcome = self.final.learn(replace(problem, orbit=settled), run)
         return Outcome(outcome.model, elbo)
 
     def learn_orbit(self, orbit: Orbit, problem: Problem, run: Run) -> float:
@@ -96,12 +100,17 @@ class CrossFit(Learner):
             build_network(
                 network_orbit,
                 problem.make_backbone,
-                copy.deepcopy(problem.likelihood),
+                problem.likelihood.for_network(),
                 problem.inputs,
                 run.generator,
             )
             for _ in held_out
         ]
+        if self.folds == 1 and list(networks[0].backbone.parameters()):
+            raise InputError(
+                "folds = 1 would score every image by a network that has seen it, and such evidence says nothing about "
+                "the ranges; expected folds ≥ 2, or a backbone without parameters (identity)"
+            )
         optimiser = self._orbit_optimiser(orbit)
         run.track("orbit", orbit)
         run.track("orbit optimiser", optimiser)
@@ -110,7 +119,7 @@ class CrossFit(Learner):
         models: list[InvariantGP] = []
         rounds: list[dict[str, Any]] = []
         for r in range(1, self.max_rounds + 1):
-            for k, network in enumerate(networks):
+            for k, network in enumerate(networks if self.folds > 1 else ()):
                 self._train_network(network, torch.cat([*held_out[:k], *held_out[k + 1 :]]), r, k, problem, run)
             models = [
                 self._new_head(orbit, network, models[k] if models else None, held_out[k], r, k, problem, run)
@@ -182,7 +191,7 @@ class CrossFit(Learner):
 
     def _warm_up(self, model: InvariantGP, held: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
         """Bring q(u) and the kernel to the current ranges, on features that are computed once."""
-        seed = run.once(f"round {r}/warm seed {k + 1}", lambda: _draw_seed(run.generator))
+        seed = run.once(f"round {r}/warm seed {k + 1}", lambda: draw_seed(run.generator))
         hyper_parameters = [*model.head.kernel.parameters(), *model.likelihood.parameters()]
         optimiser = torch.optim.Adam(hyper_parameters, lr=3 * self.kernel_learning_rate, betas=(0.9, 0.99))
         inputs, targets = problem.inputs[held[: self.warm_inputs]], problem.targets[held[: self.warm_inputs]]
@@ -192,7 +201,7 @@ class CrossFit(Learner):
         steps = self.warm_first if r == 1 else self.warm
         for step in run.steps(f"round {r}: warm-up {k + 1}", steps, optimiser=optimiser, batches=batches):
             if features is None:  # here, and not before the loop, the network is what it was when the run was saved
-                features = _orbit_features(model, inputs, self.orbit_size // 2, seed)
+                features = frozen_features(model, inputs, self.orbit_size // 2, seed)
             batch = batches.next()
             terms = sample_bound(
                 model,
@@ -294,19 +303,7 @@ class RoundSummary:
         vars(self).update(state_dict)
 
 
-@torch.no_grad()
-def _orbit_features(model: InvariantGP, inputs: Tensor, orbit_size: int, seed: int) -> Tensor:
-    """Features (N, S, D) of one orbit per input, the same for the same seed."""
-    generator = torch.Generator().manual_seed(seed)
-    chunks = [model.orbit_features(chunk, orbit_size, generator=generator).values[:, 0] for chunk in inputs.split(100)]
-    return torch.cat(chunks)
-
-
 def _step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
     optimiser.zero_grad()
     (-objective).backward()
     optimiser.step()
-
-
-def _draw_seed(generator: torch.Generator) -> int:
-    return int(torch.randint(2**62, (), generator=generator))
