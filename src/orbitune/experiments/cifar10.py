@@ -15,6 +15,7 @@ from orbitune.config import FitConfig, OrbitConfig
 from orbitune.data import load_dataset
 from orbitune.experiments.experiment import Budget, Experiment, Metric, Row, Task, accuracy_metric
 from orbitune.experiments.fits import DATA_SEED, compute_fit, fit_config
+from orbitune.experiments.plots import legend_once
 from orbitune.experiments.rotmnist import NO_ORBIT
 from orbitune.experiments.sgpr import Sgpr
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork, Problem
@@ -127,7 +128,7 @@ def figure(records: Sequence[Row]) -> Figure:
             else:
                 axis.axhline(record["test_accuracy"], ls="--", color=f"C{index}", label=name)
     axis.set(xscale="log", xlabel="level ν", ylabel="test accuracy")
-    axis.legend(fontsize=8, frameon=False)
+    legend_once(axis)
     return drawn
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbitune.config import FitConfig, OrbitConfig
 from orbitune.experiments.experiment import Budget, Experiment, Metric, Row, accuracy_metric
 from orbitune.experiments.fits import compute_fit, fit_config, half_width
+from orbitune.experiments.plots import legend_once
 from orbitune.experiments.rotmnist import NO_ORBIT, SMOKE_DATA, Learners, paper_learners, smoke_learners
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
 
@@ -64,25 +66,27 @@ def figure(records: Sequence[Row]) -> Figure:
     """Accuracy against size for the three models, and what the invariant one learned."""
     drawn = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = drawn.subplots(1, 2)
-    for index, (model, text) in enumerate(MODELS.items()):
+    for model, text in MODELS.items():
         rows = [r for r in records if r["model"].split("-")[0] == model]
-        if rows:
-            left.plot([_size(r) for r in rows], [r["test_accuracy"] for r in rows], "o-", color=f"C{index}", label=text)
+        _draw(left, rows, [r["test_accuracy"] for r in rows], text)
     invariant = [r for r in records if r["model"].startswith("invGP")]
     for name in ("rotation", "translate_x"):
-        if invariant:
-            widths = [half_width(r, name) for r in invariant]
-            right.plot([_size(r) for r in invariant], widths, "o-", label=name.replace("_", " "))
+        _draw(right, invariant, [half_width(r, name) for r in invariant], name.replace("_", " "))
     left.set(xscale="log", xlabel="training images", ylabel="test accuracy")
     right.set(xscale="log", xlabel="training images", ylabel="learned half-width")
-    for axis in (left, right):
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=8, frameon=False)
+    legend_once(left)
+    legend_once(right)
     return drawn
 
 
-def _size(record: Row) -> int:
-    return int(record["model"].split("-")[1])
+def _draw(axis: Axes, rows: Sequence[Row], values: Sequence[float], label: str) -> None:
+    """A dot per row and seed, and a line through the means."""
+    by_size: dict[int, list[float]] = {}
+    for row, value in zip(rows, values, strict=True):
+        by_size.setdefault(int(row["model"].split("-")[1]), []).append(value)
+    (line,) = axis.plot(list(by_size), [sum(v) / len(v) for v in by_size.values()], label=label)
+    dots = [(size, value) for size, several in by_size.items() for value in several]
+    axis.plot([size for size, _ in dots], [value for _, value in dots], "o", ms=4, color=line.get_color())
 
 
 def findings(records: Sequence[Row]) -> list[str]:

@@ -25,7 +25,7 @@ def _section(experiment: Experiment, results: Path) -> str:
     parts = [f"## {experiment.title}", experiment.question, markdown(experiment, summary)]
     if summary["findings"]:
         parts.append("\n".join(f"- {sentence}" for sentence in summary["findings"]))
-    if (results / f"{experiment.name}.png").exists():
+    if records and (results / f"{experiment.name}.png").exists():
         parts.append(f"![{experiment.title}](../{results.name}/{experiment.name}.png)")
     if experiment.differences:
         parts.append("Where we differ:\n\n" + "\n".join(f"- {sentence}" for sentence in experiment.differences))

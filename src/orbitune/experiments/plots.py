@@ -19,7 +19,7 @@ def draw_accuracies(axis: Axes, records: Sequence[Row]) -> None:
             axis.plot(paper, names.index(record["model"]), "o", mfc="none", color="C3", ms=8, label="paper")
     axis.set(yticks=range(len(names)), yticklabels=names, xlabel="test accuracy", ylim=(len(names) - 0.5, -0.5))
     axis.grid(axis="x", alpha=0.3)
-    _legend_once(axis)
+    legend_once(axis)
 
 
 def draw_ranges(axis: Axes, records: Sequence[Row], name: str) -> None:
@@ -36,7 +36,7 @@ def draw_ranges(axis: Axes, records: Sequence[Row], name: str) -> None:
         axis.plot(minutes, low, color=colour)
     axis.set(xlabel="minutes", ylabel=f"range of {name.replace('_', ' ')}")
     axis.axhline(0, color="0.7", lw=0.5)
-    _legend_once(axis)
+    legend_once(axis)
 
 
 def accuracies_and_ranges(records: Sequence[Row], parameters: Sequence[str] = ("rotation", "translate_x")) -> Figure:
@@ -67,7 +67,8 @@ def ranges_over_time(history: Sequence[dict[str, Any]], num_points: int = 60) ->
     return columns
 
 
-def _legend_once(axis: Axes) -> None:
+def legend_once(axis: Axes) -> None:
+    """A legend without repetitions, if there is anything to say."""
     handles = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     if handles:
         axis.legend(handles.values(), handles.keys(), fontsize=7, frameon=False)

@@ -101,7 +101,7 @@ def laptop_learners() -> Learners:
         PlainNetwork(epochs=0.0), head_steps=300, natural_rate=0.1, num_inducing=1000, batch_size=200, orbit_size=16
     )
     final = FixedRanges(
-        PlainNetwork(epochs=120.0, orbit_size=4), head_steps=150, num_inducing=750, orbit_size=8, elbo_steps=600
+        PlainNetwork(epochs=120.0, orbit_size=4), head_steps=150, num_inducing=500, orbit_size=8, elbo_steps=600
     )
     return Learners(
         network,

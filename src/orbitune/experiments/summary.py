@@ -47,8 +47,9 @@ def header(experiment: Experiment) -> list[str]:
 def body(experiment: Experiment, summary: dict[str, Any]) -> Iterable[list[str]]:
     """One list of cells per row; rows without a record say so."""
     for row in summary["rows"]:
-        cells = [_cell(metric, row[metric.key], bool(row["seeds"])) for metric in experiment.metrics]
-        yield [row["model"], row["description"], *cells, str(len(row["seeds"])), duration(row["seconds"])]
+        cells = [_cell(metric, row[metric.key]) for metric in experiment.metrics]
+        seeds = str(len(row["seeds"])) if row["seeds"] else NOT_RUN
+        yield [row["model"], row["description"], *cells, seeds, duration(row["seconds"])]
 
 
 def table(experiment: Experiment, summary: dict[str, Any]) -> Table:
@@ -66,15 +67,10 @@ def markdown(experiment: Experiment, summary: dict[str, Any]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def _cell(metric: Metric, score: dict[str, float | None], run: bool) -> str:
-    if not run:
-        ours = NOT_RUN
-    elif score["mean"] is None:
-        ours = "–"
-    else:
-        ours = f"{score['mean']:.{metric.digits}f}"
-        if score["spread"] is not None:
-            ours += f" ± {score['spread']:.{metric.digits}f}"
+def _cell(metric: Metric, score: dict[str, float | None]) -> str:
+    ours = "–" if score["mean"] is None else f"{score['mean']:.{metric.digits}f}"
+    if score["spread"] is not None:
+        ours += f" ± {score['spread']:.{metric.digits}f}"
     return ours if score["paper"] is None else f"{ours} ({score['paper']:g})"
 
 
