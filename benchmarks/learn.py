@@ -15,11 +15,11 @@ from typing import Any
 
 from orbitune.backbones import MnistCNN
 from orbitune.data import load_dataset
-from orbitune.experiments.record import commit, machine
 from orbitune.learners import CrossFit, PlainNetwork, Problem
 from orbitune.likelihoods import Softmax
 from orbitune.machine import keep_freed_memory
 from orbitune.orbits import AffineOrbit
+from orbitune.provenance import commit, machine
 from orbitune.training import Run
 from orbitune.training.evaluation import accuracy
 from orbitune.training.progress import Silent

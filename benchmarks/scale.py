@@ -20,11 +20,11 @@ from step import GROUPS, Stopwatch
 
 import orbitune
 from orbitune.backbones import MnistCNN
-from orbitune.experiments.record import commit, machine
 from orbitune.learners import CrossFit, Problem
 from orbitune.likelihoods import Softmax
 from orbitune.machine import keep_freed_memory
 from orbitune.orbits import AffineOrbit
+from orbitune.provenance import commit, machine
 from orbitune.training import Phase, Run, train
 
 DEFAULT = {"B": 50, "S": 16, "M": 200, "C": 10, "side": 28}

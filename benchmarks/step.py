@@ -22,11 +22,11 @@ from torch import Tensor, nn
 
 import orbitune
 from orbitune.backbones import MnistCNN
-from orbitune.experiments.record import commit, machine
 from orbitune.learners.base import objective_of
 from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.machine import keep_freed_memory
 from orbitune.orbits import AffineOrbit
+from orbitune.provenance import commit, machine
 from orbitune.training import Phase, Run, train
 from orbitune.training.progress import Silent
 

@@ -20,11 +20,11 @@ import torch
 from orbitune import build_model, natural_gradient_step, sample_elbo
 from orbitune.backbones import MnistCNN
 from orbitune.data import load_dataset
-from orbitune.experiments.record import write_record
 from orbitune.export import LIBRARIES, augmentation_difference, fixed_predictor, onnx_difference, to_onnx
 from orbitune.likelihoods import Softmax
 from orbitune.orbits import AffineOrbit
 from orbitune.orbits.warp import Padding
+from orbitune.provenance import commit, machine, write_json
 
 RANGES = {
     "rotation": (-math.pi, math.pi),
@@ -105,7 +105,9 @@ def main() -> None:
     }
     if not arguments.only:
         result["onnx"] = predictor()
-    write_record(arguments.out, "export", {"ranges": RANGES, "num_images": NUM_IMAGES}, SEED, result)
+    config = {"ranges": RANGES, "num_images": NUM_IMAGES}
+    provenance = {"commit": commit(), "machine": machine()}
+    write_json(arguments.out, {"experiment": "export", "config": config, "seed": SEED, **result, **provenance})
 
 
 def importable(library: str) -> bool:

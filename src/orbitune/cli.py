@@ -32,7 +32,7 @@ def main() -> None:
     try:
         app()
     except Interrupted as stop:
-        console.print(Text(f"Interrupted: {stop}. Continue with --resume."))
+        console.print(Text(f"Interrupted: {stop}. Continue with the same command, and --resume if it has that."))
         sys.exit(130)
     except OrbituneError as error:
         console.print("[bold red]Error:[/]", Text(str(error)))

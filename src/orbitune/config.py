@@ -22,7 +22,8 @@ class OrbitConfig:
     """Which transformations may be learned, and where their ranges start.
 
     Attributes:
-        learn: names of the parameters whose range is learned; the others stay at zero, or at ``ranges``.
+        learn: names of the parameters whose range is learned (by default all); the others stay at zero, or at
+            ``ranges``. An empty list without ranges is no orbit at all.
         ranges: initial (or fixed) ranges by name; left out, they start at ±start.
         start, symmetric, parameterisation, padding: see :class:`orbitune.orbits.AffineOrbit`.
     """
@@ -44,8 +45,8 @@ class FitConfig:
         train_size: use a class-balanced subset of so many training images.
         orbit: the transformations.
         likelihood: "softmax", "gaussian" (regression on one-hot codes), or "bernoulli" (two classes).
-        backbone: "mnist-cnn", "pcam", "resnet18", "mlp" or "identity".
-        learner: "crossfit", "coordinate", "joint", "max-likelihood", "fixed" or "plain".
+        backbone: "mnist-cnn", "pcam", "resnet18", "resnet18-narrow", "mlp" or "identity".
+        learner: "crossfit", "coordinate", "joint", "max-likelihood", "fixed", "augmented" or "plain".
         settings: the learner's own settings.
         baseline_epochs: training of the plain network beside it; 0 for none.
         predict_orbit_size: orbit points per test image.
@@ -59,7 +60,7 @@ class FitConfig:
     backbone: str = "mnist-cnn"
     learner: str = "crossfit"
     settings: Learner = field(default_factory=CrossFit)
-    baseline_epochs: float = 30
+    baseline_epochs: float = 30.0
     predict_orbit_size: int = 32
     seed: int = 0
 

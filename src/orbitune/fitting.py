@@ -1,7 +1,6 @@
 """From data and a configuration to a run directory with a trained model, its scores and its pictures."""
 
 import json
-import os
 import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -9,10 +8,10 @@ from pathlib import Path
 from orbitune.config import FitConfig, to_toml
 from orbitune.data import ImageDataset
 from orbitune.errors import CheckpointError
-from orbitune.experiments.record import commit, machine
 from orbitune.learners import PlainNetwork, Problem
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
+from orbitune.provenance import commit, machine, write_json
 from orbitune.report.plots import save_pictures
 from orbitune.saving import make_backbone, make_likelihood, make_orbit, save_model
 from orbitune.training import Progress, Run
@@ -100,12 +99,11 @@ def write_result(directory: Path, result: FitResult, config: FitConfig, dataset:
         "note": dataset.note,
         "num_train": dataset.num_train,
         "num_test": dataset.num_test,
+        "image_shape": dataset.image_shape,
         "commit": commit(),
         "machine": machine(),
     }
-    unfinished = directory / (RESULT + ".tmp")
-    unfinished.write_text(json.dumps(record, indent=2) + "\n")
-    os.replace(unfinished, directory / RESULT)
+    write_json(directory / RESULT, record)
 
 
 def read_result(directory: Path) -> FitResult:

@@ -95,8 +95,9 @@ class InvariantGP(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "B C"]:
         """Predictive mean of y; for labels, class probabilities. Any number of inputs: they are taken in chunks."""
+        q = self.head.posterior.law()
         means = [
-            self.likelihood.predictive_mean(self.marginal(chunk, orbit_size, generator), num_f_samples, generator)
+            self.likelihood.predictive_mean(self.marginal(chunk, orbit_size, generator, q), num_f_samples, generator)
             for chunk in chunks_of(inputs, orbit_size)
         ]
         return torch.cat(means)
@@ -113,9 +114,9 @@ class InvariantGP(nn.Module):
     ) -> Float[Tensor, " B"]:
         """log p(y | x, data) of each target."""
         encoded = self.encode(inputs, targets)
-        chunks = chunks_of(inputs, orbit_size)
+        chunks, q = chunks_of(inputs, orbit_size), self.head.posterior.law()
         densities = [
-            self.likelihood.log_predictive(self.marginal(x, orbit_size, generator), y, num_f_samples, generator)
+            self.likelihood.log_predictive(self.marginal(x, orbit_size, generator, q), y, num_f_samples, generator)
             for x, y in zip(chunks, encoded.split(len(chunks[0])), strict=True)
         ]
         return torch.cat(densities)

@@ -19,6 +19,7 @@ from orbitune.orbits import AffineOrbit, IdentityOrbit, Orbit
 from orbitune.orbits.ranges import KINDS
 from orbitune.training import load_state, save_state
 
+BACKBONES = ("mnist-cnn", "pcam", "resnet18", "resnet18-narrow", "mlp", "identity")
 WEIGHTS, STRUCTURE = "model.safetensors", "model.json"
 
 
@@ -44,8 +45,10 @@ class Structure:
     natural: bool = True
 
 
-def make_orbit(config: OrbitConfig) -> AffineOrbit:
-    """The affine orbit of a configuration."""
+def make_orbit(config: OrbitConfig) -> Orbit:
+    """The affine orbit of a configuration; the identity where nothing is learned and no range is given."""
+    if config.learn == () and not config.ranges:
+        return IdentityOrbit()
     return AffineOrbit(
         config.ranges,
         learn=config.learn,
@@ -83,12 +86,14 @@ def make_backbone(name: str, image_shape: tuple[int, int, int]) -> torch.nn.Modu
             return PcamNet(image_shape)
         case "resnet18":
             return ResNet18(channels)
+        case "resnet18-narrow":
+            return ResNet18(channels, width=16)
         case "mlp":
             return MLP(channels * height * width)
         case "identity":
             return Identity()
         case _:
-            raise unknown_name("backbone", name, ("mnist-cnn", "pcam", "resnet18", "mlp", "identity"))
+            raise unknown_name("backbone", name, BACKBONES)
 
 
 def save_model(

@@ -71,7 +71,7 @@ def test_a_run_is_not_overwritten_but_can_be_asked_for_again(demo):
     assert json.loads(again.stdout)["ranges"] == json.loads(finished.stdout)["ranges"]
 
 
-LEARNERS = ["coordinate", "joint", "max-likelihood", "fixed", "plain"]
+LEARNERS = ["coordinate", "joint", "max-likelihood", "fixed", "augmented", "plain"]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -49,7 +49,7 @@ def demo_config(budget: Budget, seed: int) -> FitConfig:
         {
             "data": "rotated-digits",
             "train_size": 200 if smoke else 5000,
-            "baseline_epochs": 1 if smoke else 10,
+            "baseline_epochs": 1.0 if smoke else 10.0,
             "predict_orbit_size": 4 if smoke else 16,
             "seed": seed,
             "settings": settings,

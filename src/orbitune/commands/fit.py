@@ -15,6 +15,7 @@ from orbitune.errors import InputError
 from orbitune.learners import LEARNERS
 from orbitune.learners.budgets import BUDGETS
 from orbitune.orbits import AffineOrbit
+from orbitune.saving import BACKBONES
 
 LearnerName = StrEnum("LearnerName", {name: name for name in LEARNERS})
 
@@ -35,7 +36,9 @@ def fit(
     ] = None,
     likelihood: Annotated[str | None, typer.Option(help="softmax (default), gaussian or bernoulli.")] = None,
     learner: Annotated[LearnerName | None, typer.Option(help="How ranges are found. Default: crossfit.")] = None,
-    backbone: Annotated[str | None, typer.Option(help="mnist-cnn (default), pcam, resnet18, mlp or identity.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="One of: " + ", ".join(BACKBONES) + ". Default: mnist-cnn.")
+    ] = None,
     train_size: Annotated[int | None, typer.Option(min=2, help="Use a balanced subset of so many images.")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file; options given here win over it.")] = None,
     budget: Annotated[Budget, typer.Option(help="smoke: does it run? laptop: two cores. paper: the paper's sizes.")] = (

@@ -25,13 +25,18 @@ class Source:
 
 
 def data_dir() -> Path:
-    """The folder of data sets: ``$ORBITUNE_DATA``, else a folder ``orbitune`` in the user's cache.
+    """The folder of data sets: ``$ORBITUNE_DATA``, else :func:`cache_dir`. It need not exist."""
+    if chosen := os.environ.get("ORBITUNE_DATA"):
+        return Path(chosen).expanduser()
+    return cache_dir()
+
+
+def cache_dir() -> Path:
+    """The folder ``orbitune`` in the user's cache, for what can be had again.
 
     The cache is ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux, ``~/Library/Caches`` on a Mac and ``%LOCALAPPDATA%`` on
     Windows. The folder need not exist.
     """
-    if chosen := os.environ.get("ORBITUNE_DATA"):
-        return Path(chosen).expanduser()
     if sys.platform == "win32":
         cache = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":

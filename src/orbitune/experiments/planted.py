@@ -1,26 +1,23 @@
 """Does it tell the truth? Ranges are planted in upright digits, learned back, and compared with an oracle.
 
-For every planted range and seed: the learned ranges and the accuracy of a network at them ("learn"); and the accuracy
-of the same network at fixed half-widths of the planted parameters, judged by test labels ("oracle"). One JSON file per
-row, so that the table can be filled over several sessions; rows that are there are not computed again.
+For every planted range: the learned ranges and the accuracy of a network at them ("learn"); and the best accuracy of
+the same network at fixed half-widths of the planted parameters, judged by test labels ("oracle").
 """
 
-import json
 import math
-import time
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
-from rich.table import Table
+from matplotlib.figure import Figure
 
 from orbitune.backbones import MnistCNN
 from orbitune.data import ImageDataset, load_dataset, plant_dataset
-from orbitune.experiments.record import write_record
+from orbitune.experiments.experiment import Budget, Experiment, Metric, Row, Task, accuracy_metric
 from orbitune.learners import CrossFit, PlainNetwork, Problem
 from orbitune.likelihoods import Softmax
-from orbitune.orbits import AffineOrbit, UniformOrbit
+from orbitune.orbits import AffineOrbit, Orbit
 from orbitune.training import Run
 from orbitune.training.evaluation import accuracy
 
@@ -33,118 +30,132 @@ PLANTED: dict[str, dict[str, float]] = {
     "translation": {"translate_x": 0.25},
     "scale": {"log_scale_x": math.log(1.5), "log_scale_y": math.log(1.5)},
 }
-ORACLE_FACTORS = (0.0, 0.5, 1.0, 1.5, 2.0)
+KINDS = {"learn": "learned", "oracle": "best fixed half-width, judged by test labels"}
 
 
 @dataclass(frozen=True)
 class PlantedConfig:
-    """How many images, which rows, and how they are learned."""
+    """What is planted in how many images, and how it is learned; ``oracle_factors`` are multiples of the truth."""
 
+    kind: str = "learn"
+    planted: str = "nothing"
     source: str = "mnist"
     num_train: int = 5000
     num_test: int = 10_000
-    num_seeds: int = 3
-    oracle: bool = True
-    network: PlainNetwork = field(default_factory=lambda: PlainNetwork(epochs=12))
+    oracle_factors: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5, 2.0)
+    network: PlainNetwork = field(default_factory=lambda: PlainNetwork(epochs=12.0))
     learner: CrossFit = field(default_factory=CrossFit)
     predict_orbit_size: int = 16
 
 
-def _smoke() -> PlantedConfig:
-    network = PlainNetwork(epochs=0.5)
-    learner = CrossFit(
-        max_rounds=1, first_epochs=0.5, steps=2, warm_first=2, batch_size=8, orbit_size=2, num_inducing=10
-    )
-    return PlantedConfig("digits", 100, 100, 1, True, network, learner, 2)
+def _budget(num_seeds: int, config: PlantedConfig) -> Budget:
+    rows = {f"{kind}-{name}": replace(config, kind=kind, planted=name) for name in PLANTED for kind in KINDS}
+    return Budget(num_seeds, rows)
 
 
-BUDGETS = {"smoke": _smoke(), "laptop": PlantedConfig(), "paper": PlantedConfig(num_train=5000, num_seeds=10)}
-
-
-def run(config: PlantedConfig, seed: int, out: Path) -> dict[str, Any]:
-    """Fill in the rows that are missing under ``out/planted``, seed after seed, and gather all that are there."""
-    folder = out / "planted"
-    for row_seed in range(seed, seed + config.num_seeds):
-        for name in PLANTED:
-            path = folder / f"learn-{name}-seed{row_seed}.json"
-            _row(path, config, row_seed, lambda data: _learn(config, data), name)
-        for name in PLANTED if config.oracle else ():
-            for factor in ORACLE_FACTORS:
-                path = folder / f"oracle-{name}-x{factor:g}-seed{row_seed}.json"
-                _row(path, config, row_seed, lambda data, n=name, f=factor: _oracle(config, data, n, f), name)
-    return gather(folder)
-
-
-def _row(path: Path, config: PlantedConfig, seed: int, compute: Any, name: str) -> None:
-    if path.exists():
-        return
-    started = time.monotonic()
-    generator = torch.Generator().manual_seed(seed)
+def compute(task: Task) -> Row:
+    """Plant, then learn or consult the oracle."""
+    config: PlantedConfig = task.config
+    generator = torch.Generator().manual_seed(task.seed)
     source = load_dataset(config.source).subset(config.num_train, generator, num_test=config.num_test)
-    data = plant_dataset(source, {key: (-width, width) for key, width in PLANTED[name].items()}, generator)
-    row = compute((data, Run(None, seed=seed)))
-    row |= {"planted": name, "planted_half_widths": PLANTED[name], "seconds": time.monotonic() - started}
-    write_record(path, "planted", asdict(config), seed, row)
+    widths = PLANTED[config.planted]
+    data = plant_dataset(source, {key: (-width, width) for key, width in widths.items()}, generator)
+    run = task.open_run()
+    with run.active():
+        result = (_learn if config.kind == "learn" else _oracle)(config, data, run)
+        return {**result, "planted": widths, "data": data.name, "note": data.note, "seconds": run.seconds}
 
 
-def _learn(config: PlantedConfig, data: tuple[ImageDataset, Run]) -> dict[str, Any]:
-    dataset, run = data
+def _learn(config: PlantedConfig, data: ImageDataset, run: Run) -> Row:
     orbit = AffineOrbit().reparameterised("log")
-    problem = _problem(dataset, orbit)
-    evidence = config.learner.learn_orbit(orbit, problem, run)
+    evidence = config.learner.learn_orbit(orbit, _problem(data, orbit), run)
     orbit.requires_grad_(False)
-    scores = _score(config, dataset, orbit, run)
-    return {"kind": "learn", "ranges": orbit.ranges(), "elbo_per_datum": evidence, **scores}
+    score = _score(config, data, orbit, run, "network")
+    ranges = orbit.ranges()
+    planted = PLANTED[config.planted]
+    learned = [(ranges[name][1] - ranges[name][0]) / 2 for name in planted]
+    return {
+        "ranges": ranges,
+        "elbo_per_datum": evidence,
+        "test_accuracy": score,
+        "planted_half_width": max(planted.values(), default=0.0),
+        "learned_half_width": sum(learned) / len(learned) if learned else None,
+        "other_ranges_up_to": max(max(-low, high) for name, (low, high) in ranges.items() if name not in planted),
+    }
 
 
-def _oracle(config: PlantedConfig, data: tuple[ImageDataset, Run], name: str, factor: float) -> dict[str, Any]:
-    dataset, run = data
+def _oracle(config: PlantedConfig, data: ImageDataset, run: Run) -> Row:
     # Where nothing is planted, the scan is over rotation.
-    widths = PLANTED[name] or {"rotation": math.pi / 4}
-    orbit = AffineOrbit({key: (-factor * width, factor * width) for key, width in widths.items()}, learn=())
-    return {"kind": "oracle", "factor": factor, "ranges": orbit.ranges(), **_score(config, dataset, orbit, run)}
+    widths = PLANTED[config.planted] or {"rotation": math.pi / 4}
+    accuracies = []
+    for factor in config.oracle_factors:
+        orbit = AffineOrbit({key: (-factor * width, factor * width) for key, width in widths.items()}, learn=())
+        accuracies.append(_score(config, data, orbit, run, f"network at {factor:g} × planted"))
+    best = max(range(len(accuracies)), key=accuracies.__getitem__)
+    half_width = config.oracle_factors[best] * max(widths.values())
+    return {
+        "test_accuracy": accuracies[best],
+        "planted_half_width": max(PLANTED[config.planted].values(), default=0.0),
+        "learned_half_width": half_width,
+        "accuracy_by_factor": dict(zip(map(str, config.oracle_factors), accuracies, strict=True)),
+    }
 
 
-def _problem(dataset: ImageDataset, orbit: UniformOrbit) -> Problem:
-    likelihood = Softmax(dataset.num_classes)
-    return Problem(
-        dataset.images("train"),
-        dataset.labels("train"),
-        orbit,
-        likelihood,
-        lambda: MnistCNN(dataset.image_shape),
-    )
+def _problem(data: ImageDataset, orbit: Orbit) -> Problem:
+    make_backbone = partial(MnistCNN, data.image_shape)
+    return Problem(data.images("train"), data.labels("train"), orbit, Softmax(data.num_classes), make_backbone)
 
 
-def _score(config: PlantedConfig, dataset: ImageDataset, orbit: UniformOrbit, run: Run) -> dict[str, float]:
+def _score(config: PlantedConfig, data: ImageDataset, orbit: Orbit, run: Run, name: str) -> float:
     """The same network at a fixed orbit, for both kinds of row: test accuracy of its orbit average."""
-    network = config.network.train_network(_problem(dataset, orbit), orbit, run, "network")
-    images, labels = dataset.images("test"), dataset.labels("test")
-    return {"test_accuracy": accuracy(network, images, labels, config.predict_orbit_size, run.generator)}
+    network = config.network.train_network(_problem(data, orbit), orbit, run, name)
+    images, labels = data.images("test"), data.labels("test")
+    score = run.once(
+        f"accuracy of {name}", lambda: accuracy(network, images, labels, config.predict_orbit_size, run.generator)
+    )
+    run.untrack(name)
+    return score
 
 
-def gather(folder: Path) -> dict[str, Any]:
-    """All rows in a folder."""
-    rows = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    return {"experiment": "planted", "rows": rows}
+def figure(records: Sequence[Row]) -> Figure:
+    """Learned against planted half-width, with the oracle's choice."""
+    drawn = Figure(figsize=(5, 4), layout="constrained")
+    axis = drawn.subplots()
+    for kind, marker in (("learn", "o"), ("oracle", "x")):
+        rows = [r for r in records if r["model"].startswith(kind) and r["learned_half_width"] is not None]
+        planted, learned = [r["planted_half_width"] for r in rows], [r["learned_half_width"] for r in rows]
+        axis.plot(planted, learned, marker, mfc="none", label=KINDS[kind])
+    axis.plot((0, math.pi), (0, math.pi), ":", color="0.6")
+    axis.set(xlabel="planted half-width", ylabel="half-width found")
+    axis.legend(fontsize=8, frameon=False)
+    return drawn
 
 
-def table(record: dict[str, Any]) -> Table:
-    """Learned against planted, and accuracy against the oracle's best."""
-    shown = Table("planted", "seed", "learned half-width", "other ranges up to", "accuracy", "oracle's best")
-    rows = record["rows"]
-    for name, widths in PLANTED.items():
-        for row in (r for r in rows if r["planted"] == name and r["kind"] == "learn"):
-            learned = [f"{key} {(high - low) / 2:.2f}" for key, (low, high) in row["ranges"].items() if key in widths]
-            other = max(max(-low, high) for key, (low, high) in row["ranges"].items() if key not in widths)
-            same = [r for r in rows if r["kind"] == "oracle" and (r["planted"], r["seed"]) == (name, row["seed"])]
-            oracle = [r["test_accuracy"] for r in same]
-            shown.add_row(
-                name,
-                str(row["seed"]),
-                ", ".join(learned) or "–",
-                f"{other:.2f}",
-                f"{row['test_accuracy']:.4f}",
-                f"{max(oracle):.4f}" if oracle else "",
-            )
-    return shown
+_SMOKE = PlantedConfig(
+    source="digits",
+    num_train=60,
+    num_test=50,
+    oracle_factors=(0.0, 1.0),
+    network=PlainNetwork(epochs=0.5),
+    learner=CrossFit(
+        max_rounds=1, first_epochs=0.5, steps=2, warm_first=2, batch_size=8, orbit_size=2, num_inducing=10
+    ),
+    predict_orbit_size=2,
+)
+
+EXPERIMENT = Experiment(
+    name="planted",
+    title="Planted ranges (not in the paper)",
+    question="Are ranges that we put into upright digits learned back, and is the accuracy that of an oracle?",
+    rows={f"{kind}-{name}": f"{name}: {text}" for name in PLANTED for kind, text in KINDS.items()},
+    budgets={"smoke": _budget(1, _SMOKE), "laptop": _budget(3, PlantedConfig()), "paper": _budget(10, PlantedConfig())},
+    compute=compute,
+    figure=figure,
+    metrics=(
+        Metric("planted_half_width", "planted half-width", digits=2),
+        Metric("learned_half_width", "half-width found", digits=2),
+        Metric("other_ranges_up_to", "other ranges up to", digits=2),
+        accuracy_metric(),
+    ),
+    differences=("This experiment is ours. Half-widths are in the units of the parameter, averaged over axes.",),
+)

@@ -3,7 +3,7 @@
 from orbitune.learners.base import Learner, Outcome, Problem
 from orbitune.learners.coordinate import CoordinateAscent
 from orbitune.learners.crossfit import CrossFit
-from orbitune.learners.fixed import FixedRanges, PlainNetwork
+from orbitune.learners.fixed import AugmentedNetwork, FixedRanges, PlainNetwork
 from orbitune.learners.joint import Joint
 from orbitune.learners.maximum_likelihood import MaximumLikelihood
 
@@ -13,11 +13,13 @@ LEARNERS: dict[str, type[Learner]] = {
     "joint": Joint,
     "max-likelihood": MaximumLikelihood,
     "fixed": FixedRanges,
+    "augmented": AugmentedNetwork,
     "plain": PlainNetwork,
 }
 
 __all__ = [
     "LEARNERS",
+    "AugmentedNetwork",
     "CoordinateAscent",
     "CrossFit",
     "FixedRanges",

@@ -104,3 +104,16 @@ def steps_of(epochs: int | float, num_data: int, batch_size: int) -> int:
 def objective_of(likelihood: Likelihood) -> ObjectiveName:
     """The unbiased bound where it holds, the sample bound elsewhere."""
     return "unbiased" if isinstance(likelihood, Gaussian) else "sample"
+
+
+@torch.no_grad()
+def frozen_features(model: InvariantGP, inputs: Tensor, orbit_size: int, seed: int) -> Tensor:
+    """Features (N, S, D) of one orbit per input, the same for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    chunks = [model.orbit_features(chunk, orbit_size, generator=generator).values[:, 0] for chunk in inputs.split(100)]
+    return torch.cat(chunks)
+
+
+def draw_seed(generator: torch.Generator) -> int:
+    """A seed for numbers that must be drawn again on resume."""
+    return int(torch.randint(2**62, (), generator=generator))

@@ -30,6 +30,7 @@ BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
         "joint": {"steps": 4, "num_inducing": 20, "batch_size": 16, "orbit_size": 2},
         "max-likelihood": {"steps": 4, "batch_size": 16, "orbit_size": 2},
         "fixed": _SMOKE_FINAL,
+        "augmented": {"network": {"epochs": 1.0}},
         "plain": {"epochs": 1.0},
     },
     # Minutes on two cores, for a few thousand images: the defaults of the learners.
@@ -59,6 +60,7 @@ BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
         "joint": {"steps": 60_000, "num_inducing": 1200, "orbit_size": 120},
         "max-likelihood": {"steps": 60_000, "orbit_size": 120},
         "fixed": {"network": {"epochs": 200.0}, "num_inducing": 1200, "orbit_size": 120, "head_steps": 1000},
+        "augmented": {"network": {"epochs": 200.0}},
         "plain": {"epochs": 200.0},
     },
 }

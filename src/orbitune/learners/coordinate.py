@@ -49,9 +49,8 @@ class CoordinateAscent(Learner):
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Alternate; the paper decides when to toggle with validation data, here the numbers of steps are given."""
-        network = build_network(
-            IdentityOrbit(), problem.make_backbone, problem.likelihood, problem.inputs, run.generator
-        )
+        pretraining = problem.likelihood.for_network()
+        network = build_network(IdentityOrbit(), problem.make_backbone, pretraining, problem.inputs, run.generator)
         run.track("network", network)
         pretrain = Phase("pre-train", "log-likelihood", ("backbone", "readout"), self.pretrain_steps)
         with run.within(0.5):

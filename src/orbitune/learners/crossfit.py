@@ -8,14 +8,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orbitune.errors import InputError
 from orbitune.gp import NaturalPosterior, OrbitFeatures
-from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of, steps_of
+from orbitune.learners.base import (
+    Learner,
+    Outcome,
+    Problem,
+    choose_inducing,
+    draw_seed,
+    frozen_features,
+    make_head,
+    objective_of,
+    steps_of,
+)
 from orbitune.learners.fixed import FixedRanges
 from orbitune.learners.look_ahead import LookAhead
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
 from orbitune.objectives import natural_gradient_step, sample_bound, sample_elbo, unbiased_elbo
 from orbitune.orbits import Orbit, UniformOrbit
+from orbitune.orbits.ranges import Parameterisation
 from orbitune.random import permutation
 from orbitune.training import Minibatches, Phase, Run, train
 from orbitune.training.optimisers import SignificantAdam
@@ -31,7 +43,8 @@ class CrossFit(Learner):
     variance is fixed by hand and no validation label is used. See ``docs/crossfit.md`` for what was tried.
 
     Attributes:
-        folds: the training set is split into as many parts; each is scored by a network trained on the others.
+        folds: the training set is split into as many parts; each is scored by a network trained on the others. 1 is
+            for backbones without parameters, which can memorise nothing.
         max_rounds: rounds of (networks adapt to the current ranges, ranges follow the evidence).
         first_epochs, epochs: training of the networks before the first and before every later round.
         steps: ascent steps on φ per round, each over a minibatch of every fold.
@@ -39,6 +52,7 @@ class CrossFit(Learner):
             q(u) the gradient on φ points to collapse.
         orbit_learning_rate: of :class:`SignificantAdam`, on log half-widths; times ``centre_factor`` on centres.
         decay, decay_from: the learning rate is multiplied by ``decay`` in each round from this one on.
+        coordinates: what φ is to the optimiser. Any choice leads to the same orbit; in "log", steps are relative.
         tolerance: the ranges have settled when no bound moves by more than this from one round to the next, twice.
         look_ahead, look_ahead_floor: how much wider than the current ranges the networks train; see :class:`LookAhead`.
         final: the model at the learned ranges, trained on all data.
@@ -46,8 +60,8 @@ class CrossFit(Learner):
 
     folds: int = 2
     max_rounds: int = 6
-    first_epochs: float = 15
-    epochs: float = 4
+    first_epochs: float = 15.0
+    epochs: float = 4.0
     network_batch_size: int = 100
     steps: int = 26
     warm_first: int = 40
@@ -62,6 +76,7 @@ class CrossFit(Learner):
     decay: float = 0.6
     decay_from: int = 4
     centre_factor: float = 0.2
+    coordinates: Parameterisation = "log"
     kernel_learning_rate: float = 0.03
     tolerance: float = 0.06
     look_ahead: float = 1.5
@@ -73,8 +88,8 @@ class CrossFit(Learner):
         orbit = problem.orbit
         if not any(parameter.requires_grad for parameter in orbit.parameters()):  # there is no φ to learn
             return self.final.learn(problem, run)
-        if isinstance(orbit, UniformOrbit):  # any coordinates lead to the same orbit; in these, steps are relative
-            orbit = orbit.reparameterised("log")
+        if isinstance(orbit, UniformOrbit):
+            orbit = orbit.reparameterised(self.coordinates)
         with run.within(0.6):
             elbo = self.learn_orbit(orbit, problem, run)
         settled = copy.deepcopy(orbit).requires_grad_(False)
@@ -93,12 +108,17 @@ class CrossFit(Learner):
             build_network(
                 network_orbit,
                 problem.make_backbone,
-                copy.deepcopy(problem.likelihood),
+                problem.likelihood.for_network(),
                 problem.inputs,
                 run.generator,
             )
             for _ in held_out
         ]
+        if self.folds == 1 and list(networks[0].backbone.parameters()):
+            raise InputError(
+                "folds = 1 would score every image by a network that has seen it, and such evidence says nothing about "
+                "the ranges; expected folds ≥ 2, or a backbone without parameters (identity)"
+            )
         optimiser = self._orbit_optimiser(orbit)
         run.track("orbit", orbit)
         run.track("orbit optimiser", optimiser)
@@ -108,7 +128,7 @@ class CrossFit(Learner):
         rounds: list[dict[str, Any]] = []
         for r in range(1, self.max_rounds + 1):
             with run.within(0.5):
-                for k, network in enumerate(networks):
+                for k, network in enumerate(networks if folds > 1 else ()):
                     seen = torch.cat([*held_out[:k], *held_out[k + 1 :]])
                     with run.within(1 / (folds - k)):
                         self._train_network(network, seen, r, k, problem, run)
@@ -184,7 +204,7 @@ class CrossFit(Learner):
 
     def _warm_up(self, model: InvariantGP, held: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
         """Bring q(u) and the kernel to the current ranges, on features that are computed once."""
-        seed = run.once(f"round {r}/warm seed {k + 1}", lambda: _draw_seed(run.generator))
+        seed = run.once(f"round {r}/warm seed {k + 1}", lambda: draw_seed(run.generator))
         hyper_parameters = [*model.head.kernel.parameters(), *model.likelihood.parameters()]
         optimiser = torch.optim.Adam(hyper_parameters, lr=3 * self.kernel_learning_rate, betas=(0.9, 0.99))
         inputs, targets = problem.inputs[held[: self.warm_inputs]], problem.targets[held[: self.warm_inputs]]
@@ -194,7 +214,7 @@ class CrossFit(Learner):
         steps = self.warm_first if r == 1 else self.warm
         for step in run.steps(f"round {r}: warm-up {k + 1}", steps, optimiser=optimiser, batches=batches):
             if features is None:  # here, and not before the loop, the network is what it was when the run was saved
-                features = _orbit_features(model, inputs, self.orbit_size // 2, seed)
+                features = frozen_features(model, inputs, self.orbit_size // 2, seed)
             batch = batches.next()
             terms = sample_bound(
                 model,
@@ -298,19 +318,7 @@ class RoundSummary:
         vars(self).update(state_dict)
 
 
-@torch.no_grad()
-def _orbit_features(model: InvariantGP, inputs: Tensor, orbit_size: int, seed: int) -> Tensor:
-    """Features (N, S, D) of one orbit per input, the same for the same seed."""
-    generator = torch.Generator().manual_seed(seed)
-    chunks = [model.orbit_features(chunk, orbit_size, generator=generator).values[:, 0] for chunk in inputs.split(100)]
-    return torch.cat(chunks)
-
-
 def _step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
     optimiser.zero_grad()
     (-objective).backward()
     optimiser.step()
-
-
-def _draw_seed(generator: torch.Generator) -> int:
-    return int(torch.randint(2**62, (), generator=generator))

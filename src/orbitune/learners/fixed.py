@@ -1,6 +1,6 @@
-"""Baselines that learn no range: a network and a GP at a given orbit, and the plain network."""
+"""Baselines that learn no range: networks and a GP at a given orbit, and the plain network."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orbitune.gp import NaturalPosterior
 from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, steps_of, training_elbo
@@ -12,19 +12,24 @@ from orbitune.training import Phase, Run, Schedule, train
 
 @dataclass(frozen=True)
 class PlainNetwork(Learner):
-    """The network alone, without augmentation (the paper's M1)."""
+    """The network alone, without augmentation (the paper's M1).
 
-    epochs: float = 30
+    Attributes:
+        orbit_size: where it is trained on an orbit, points per input and step, whose readouts are averaged.
+    """
+
+    epochs: float = 30.0
     learning_rate: float = 0.001
     schedule: Schedule = Schedule.cosine
     batch_size: int = 100
+    orbit_size: int = 1
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase of log-likelihood."""
         return Outcome(self.train_network(problem, IdentityOrbit(), run, "plain network"), None)
 
     def train_network(self, problem: Problem, orbit: Orbit, run: Run, name: str) -> OrbitNetwork:
-        """A network trained on one draw per input and step from a fixed orbit."""
+        """A network trained on draws from a fixed orbit."""
         network = self.fresh_network(problem, orbit, run, name)
         self.train(network, problem, run, name)
         return network
@@ -45,8 +50,21 @@ class PlainNetwork(Learner):
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             batch_size=self.batch_size,
+            orbit_size=self.orbit_size,
         )
         train(network, problem.inputs, problem.targets, phase, run)
+
+
+@dataclass(frozen=True)
+class AugmentedNetwork(Learner):
+    """The network alone, trained on draws from the orbit as given ("NN + small inv." in the paper's Table 2)."""
+
+    network: PlainNetwork = PlainNetwork()
+
+    def learn(self, problem: Problem, run: Run) -> Outcome:
+        """One phase of log-likelihood on the orbit."""
+        orbit = problem.orbit.requires_grad_(False)
+        return Outcome(self.network.train_network(problem, orbit, run, "augmented network"), None)
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,13 @@ class FixedRanges(Learner):
     """Network and GP at the orbit as given: nothing about φ is learned ("small inv." in the paper's Table 2).
 
     It is also the last stage of :class:`CrossFit`, at the ranges that were learned.
+
+    Attributes:
+        network: how the network is trained before the GP replaces its last layer.
+        head_steps: steps on kernel, likelihood and q(u), with the network frozen.
+        elbo_steps: steps on the network after that, with the ELBO as its loss, while q(u) follows by natural gradients;
+            0 for none.
+        elbo_learning_rate, elbo_batch_size: of these steps; the rate falls as a cosine.
     """
 
     network: PlainNetwork = PlainNetwork()
@@ -62,14 +87,18 @@ class FixedRanges(Learner):
     num_inducing: int = 300
     batch_size: int = 200
     orbit_size: int = 8
+    elbo_steps: int = 0
+    elbo_learning_rate: float = 0.0003
+    elbo_batch_size: int = 100
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
-        """Train the network on the orbit, then the GP in place of its last layer."""
+        """Train the network on the orbit, then the GP in place of its last layer, then the network under the GP."""
         name = "network at fixed ranges"
-        network = self.network.fresh_network(problem, problem.orbit, run, name)
+        pretraining = replace(problem, likelihood=problem.likelihood.for_network())
+        network = self.network.fresh_network(pretraining, problem.orbit, run, name)
         if any(parameter.requires_grad for parameter in network.backbone.parameters()):
             with run.within(0.75):
-                self.network.train(network, problem, run, name)
+                self.network.train(network, pretraining, run, name)
         network.backbone.eval()
         chosen = run.once(
             "fixed/inducing",
@@ -78,7 +107,7 @@ class FixedRanges(Learner):
         head = make_head(chosen, problem, NaturalPosterior)
         model = InvariantGP(problem.orbit, network.backbone, head, problem.likelihood.to(head.Z))
         run.track("model", model)
-        phase = Phase(
+        gp_phase = Phase(
             "GP at fixed ranges",
             "sample",
             ("kernel", "likelihood"),
@@ -88,8 +117,16 @@ class FixedRanges(Learner):
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
         )
-        train(model, problem.inputs, problem.targets, phase, run)
-        return Outcome(
-            model,
-            training_elbo(model, problem, self.orbit_size, run),
-        )
+        train(model, problem.inputs, problem.targets, gp_phase, run)
+        if self.elbo_steps:
+            network_phase = replace(
+                gp_phase,
+                name="network under the ELBO",
+                groups=("backbone",),
+                steps=self.elbo_steps,
+                learning_rate=self.elbo_learning_rate,
+                schedule=Schedule.cosine,
+                batch_size=self.elbo_batch_size,
+            )
+            train(model, problem.inputs, problem.targets, network_phase, run)
+        return Outcome(model, training_elbo(model, problem, self.orbit_size, run))

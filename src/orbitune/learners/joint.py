@@ -28,9 +28,8 @@ class Joint(Learner):
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase with all groups."""
-        network = build_network(
-            IdentityOrbit(), problem.make_backbone, problem.likelihood, problem.inputs, run.generator
-        )
+        fresh = problem.likelihood.for_network()  # only its backbone is used
+        network = build_network(IdentityOrbit(), problem.make_backbone, fresh, problem.inputs, run.generator)
         chosen = run.once(
             "inducing",
             lambda: choose_inducing(

@@ -1,5 +1,6 @@
 """What a likelihood must say, and what follows from it: expectations, derivatives and predictions."""
 
+import copy
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -45,6 +46,13 @@ class Likelihood(nn.Module, ABC):
     @abstractmethod
     def example_targets(self) -> Tensor:
         """A few valid targets, as the user would pass them: log-concavity is probed on them."""
+
+    def for_network(self) -> "Likelihood":
+        """A fresh likelihood to train a network under, before a GP replaces its last layer: by default a copy.
+
+        A copy, because what a network makes of it on data it has memorised (no noise at all) is no start for a GP.
+        """
+        return copy.deepcopy(self)
 
     def encode(self, targets: Shaped[Tensor, "N *T"]) -> Shaped[Tensor, "N *U"]:
         """Check targets as given by the user and bring them to the form that ``log_prob`` expects."""

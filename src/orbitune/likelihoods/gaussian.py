@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from orbitune.errors import InputError
 from orbitune.gp.laws import OrbitMarginal, OrbitMoments
-from orbitune.likelihoods.base import FactorizedLikelihood
-from orbitune.likelihoods.classification import check_labels
+from orbitune.likelihoods.base import FactorizedLikelihood, Likelihood
+from orbitune.likelihoods.classification import Softmax, check_labels
 
 
 class Gaussian(FactorizedLikelihood):
@@ -38,6 +38,10 @@ class Gaussian(FactorizedLikelihood):
     def noise_variance(self) -> Float[Tensor, ""]:
         """σ²."""
         return self.log_noise_variance.exp()
+
+    def for_network(self) -> Likelihood:
+        """For labels, a Softmax: regression on codes is for the GP's sake (paper), a network does not need it."""
+        return Softmax(self.num_outputs) if self.labels else super().for_network()
 
     def encode(self, targets: Shaped[Tensor, "N *T"]) -> Float[Tensor, "N C"]:
         """Numbers (N, C), or labels (N,) as one-hot codes (N, C)."""

@@ -1,10 +1,11 @@
-"""What stands in a result file besides the result: configuration, seed, commit, machine."""
+"""Where a result comes from: commit, machine, memory; and how it is written."""
 
 import json
 import os
 import platform
+import re
 import subprocess
-from dataclasses import asdict, is_dataclass
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,14 @@ from typing import Any
 import torch
 
 
-def write_record(path: Path, name: str, config: object, seed: int, result: dict[str, Any]) -> dict[str, Any]:
-    """Write ``result`` as JSON with its provenance, atomically, and return what was written."""
-    record = {
-        "experiment": name,
-        "config": asdict(config) if is_dataclass(config) and not isinstance(config, type) else config,
-        "seed": seed,
-        **result,
-        "commit": commit(),
-        "machine": machine(),
-    }
+def write_json(path: Path, record: dict[str, Any]) -> None:
+    """Write a record, atomically; lists of numbers stand on one line each."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(record, indent=2) + "\n")
+    text = json.dumps(record, indent=2)
+    text = re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
+    unfinished = path.with_name(path.name + ".tmp")
+    unfinished.write_text(text + "\n")
     os.replace(unfinished, path)
-    return record
 
 
 def machine() -> dict[str, Any]:
@@ -42,7 +36,7 @@ def machine() -> dict[str, Any]:
 
 def commit() -> str | None:
     """The commit of the checkout this package runs from, marked if its source has changes; None if elsewhere."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parent
     checkout = package.parents[1]
     if package != checkout / "src" / "orbitune" or not (checkout / ".git").exists():
         return None
@@ -52,6 +46,21 @@ def commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return f"{head}-dirty" if changes else head
+
+
+def forget_peak_memory() -> None:
+    """Let :func:`peak_memory_mb` speak of what comes from now on (Linux)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory_mb() -> float | None:
+    """The largest resident memory of this process so far; None where the system does not say (other than Linux)."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return None
 
 
 def _git(checkout: Path, *arguments: str) -> str:

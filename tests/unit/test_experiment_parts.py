@@ -1,0 +1,114 @@
+"""The parts of experiments that compute something of their own."""
+
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from orbitune.backbones import Identity
+from orbitune.errors import Interrupted
+from orbitune.experiments import EXPERIMENTS
+from orbitune.experiments.cifar10 import level_ranges
+from orbitune.experiments.embeddings import spreads
+from orbitune.experiments.fig1 import findings
+from orbitune.experiments.sgpr import Sgpr
+from orbitune.learners import Problem
+from orbitune.likelihoods import Softmax
+from orbitune.orbits import AffineOrbit
+from orbitune.training import Run
+from orbitune.training.progress import Silent
+from orbitune.training.run import HISTORY
+
+
+class Features(nn.Module):
+    """Features of images (N, 1, H, W) by a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, images):
+        return self.function(images)
+
+
+@pytest.fixture
+def bars(generator):
+    """Two classes: short and long bars, along the x-axis or the y-axis."""
+    labels = torch.arange(40) % 2
+    images = torch.zeros(40, 1, 21, 21)
+    for index, label in enumerate(labels.tolist()):
+        half = 3 + 4 * label
+        upright = index % 4 < 2
+        rows, columns = ((10 - half, 11 + half), (9, 12))[:: 1 if upright else -1]
+        images[index, 0, slice(*rows), slice(*columns)] = 1
+    return images, labels
+
+
+def test_features_that_ignore_orientation_do_not_spread_over_it(bars):
+    images, labels = bars
+    invariant = spreads(Features(lambda x: x.sum((2, 3))), images, labels)  # total mass
+    turning = spreads(Features(lambda x: x.sum(3)[:, 0]), images, labels)  # mass per row
+    assert invariant["orientation_spread"] < 0.01 and invariant["within_class_spread"] < 1e-6
+    assert turning["orientation_spread"] > 0.3 and turning["within_class_spread"] > 0.3
+    assert len(turning["embeddings"]) == 12 and len(turning["embeddings"][0]) == 21
+
+
+def test_the_levels_of_the_paper():
+    ranges = level_ranges(0.1)
+    assert set(ranges) == set(AffineOrbit.names)
+    assert ranges["rotation"] == pytest.approx((-0.1 * math.pi, 0.1 * math.pi))
+    assert [math.exp(bound) for bound in ranges["log_scale_x"]] == pytest.approx([0.9, 1.1])
+    assert ranges["translate_y"] == (-0.1, 0.1)
+
+
+def test_fig1_counts_orderings_over_pairs_of_the_same_data():
+    def record(model, seed, *mses):
+        scores = [{"train_mse": a, "test_mse": b, "log_marginal_likelihood": -b} for a, b in mses]
+        return {"model": model, "seed": seed, "datasets": scores}
+
+    records = [record("plain", 0, (1, 4), (3, 4)), record("sign-invariant", 0, (2, 3), (2, 5))]
+    (sentence,) = findings(records)
+    assert sentence.count("50%") == 3 and "2 data sets" in sentence
+    assert findings(records[:1]) == []
+
+
+class StopAfter(Silent):
+    def __init__(self, steps):
+        self.left, self.run = steps, None
+
+    def advance(self, step):
+        self.left -= 1
+        if self.left == 0:
+            self.run._request_stop(0, None)
+
+
+def sgpr_curve(directory, bars, progress=None, resume=False):
+    """Accuracy on the training images, and the bound after each L-BFGS step."""
+    images, labels = bars
+    problem = Problem(images, labels, AffineOrbit(learn=()), Softmax(2), Identity)
+    run = Run(directory, seed=0, resume=resume, progress=progress)
+    if progress is not None:
+        progress.run = run
+    orbit = AffineOrbit({"rotation": (-1.0, 1.0)}, learn=())
+    accuracy = Sgpr(40, num_inducing=8, orbit_size=3, steps=6).score(Identity(), orbit, problem, bars, run, "SGPR")
+    lines = [json.loads(line) for line in (directory / HISTORY).read_text().splitlines()]
+    return accuracy, [line["elbo"] for line in lines]
+
+
+def test_sgpr_learns_and_goes_on_after_an_interruption_as_if_there_had_been_none(bars, tmp_path):
+    accuracy, bounds = sgpr_curve(tmp_path / "straight", bars)
+    assert accuracy > 0.9 and bounds[-1] > bounds[0] and len(bounds) == 6
+    with pytest.raises(Interrupted):
+        sgpr_curve(tmp_path / "stopped", bars, StopAfter(3))
+    assert sgpr_curve(tmp_path / "stopped", bars, resume=True) == (accuracy, bounds)
+
+
+def test_the_models_of_table_1_are_compositions():
+    rows = EXPERIMENTS["rotmnist"].budgets["laptop"].configs
+    for name, config in rows.items():
+        assert config.backbone == ("identity" if name in ("M2", "M3", "M4", "M5") else "mnist-cnn")
+        assert (config.orbit.learn == ()) == (name in ("M1", "M2", "M3", "M6", "M7"))
+        assert config.likelihood == ("gaussian" if name in ("M2", "M4", "M6", "M8") else "softmax")
+        assert config.train_size is None  # all 12,000; scored on all 50,000
