@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from orbitune.commands import data, demo, fit, predict, reproduce
+from orbitune.commands import data, demo, fit, predict, report, reproduce
 from orbitune.errors import Interrupted, OrbituneError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command()(fit.fit)
 app.command()(predict.predict)
+app.command()(report.report)
 app.command()(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 
