@@ -13,7 +13,7 @@ from orbitune.report.svg import WIDTH, Axes, drawing, label, padded, tag, ticks
 from orbitune.report.whatif import Sweep
 from orbitune.report.words import Reading
 
-_TURN = (1, 1.5, 3, 4.5, 6, 9, 10)  # steps of ticks that divide a circle
+_TURN = (1.0, 1.5, 3.0, 4.5, 6.0, 9.0, 10.0)  # steps of ticks that divide a circle
 
 
 def range_chart(shown: Reading, path: Path) -> Markup:
@@ -30,7 +30,7 @@ def range_chart(shown: Reading, path: Path) -> Markup:
     return drawing(
         f"{shown.title}: learned range over training",
         description,
-        186,
+        186.0,
         axes.grid(
             ticks(*axes.x_range, 5),
             y_ticks,
@@ -49,8 +49,8 @@ def range_chart(shown: Reading, path: Path) -> Markup:
 def sweep_chart(shown: Reading, sweep: Sweep, learned: tuple[float, float], class_names: Sequence[str]) -> Markup:
     """The image along a swept parameter, and the probability of its class and of its rival below."""
     values = sweep.values.tolist()
-    tile, top = 42.0, 60.0
-    axes = Axes((values[0], values[-1]), (0.0, 1.0), left=44, right=WIDTH - 22, top=top, bottom=top + 96)
+    tile, top = 42.0, 58.0
+    axes = Axes((values[0], values[-1]), (0.0, 1.0), left=44.0, right=WIDTH - 24, top=top, bottom=top + 96)
     parts = [
         tag(
             "image",
@@ -64,9 +64,8 @@ def sweep_chart(shown: Reading, sweep: Sweep, learned: tuple[float, float], clas
     ]
     left, right = axes.x(max(learned[0], values[0])), axes.x(min(learned[1], values[-1]))
     inside = tag("rect", x=left, width=max(right - left, 1), y=top, height=axes.bottom - top, class_="learned")
-    shown_at = [value for value, _ in sweep.pictures]
-    x_ticks = [shown_at[i] for i in (0, len(shown_at) // 4 + 1, len(shown_at) // 2, -(len(shown_at) // 4 + 2), -1)]
-    grid = axes.grid(x_ticks, (0, 0.5, 1), shown.value, lambda p: f"{100 * p:.0f} %")
+    x_ticks = [fraction * values[-1] for fraction in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+    grid = axes.grid(x_ticks, (0.0, 0.5, 1.0), shown.value, lambda p: f"{100 * p:.0f} %")
     curves = []
     for curve, class_ in ((sweep.rival, "second"), (sweep.truth, "first")):
         if curve.low is not None and curve.high is not None:
@@ -97,7 +96,7 @@ def objective_chart(title: str, path: Path) -> Markup:
     return drawing(
         title,
         f"From {values[0]:.3g} to {mean[-1]:.3g} over {path.steps[-1] + 1:.0f} steps.",
-        186,
+        186.0,
         axes.grid(
             ticks(*axes.x_range, 5),
             y_ticks,
@@ -113,7 +112,7 @@ def objective_chart(title: str, path: Path) -> Markup:
 
 def reliability_chart(title: str, scores: Scores) -> Markup:
     """Accuracy against confidence in bins; the nearer to the diagonal, the more the probabilities can be trusted."""
-    axes = Axes((0.0, 1.0), (0.0, 1.0), top=10, bottom=206, right=WIDTH - 16)
+    axes = Axes((0.0, 1.0), (0.0, 1.0), top=10.0, bottom=206.0, right=WIDTH - 16)
     largest = max(b.count for b in scores.bins)
     bars = []
     for b in scores.bins:
@@ -126,13 +125,13 @@ def reliability_chart(title: str, scores: Scores) -> Markup:
             tag("rect", x=x, width=width, y=axes.bottom + 36, height=28 * b.count / largest, class_="count"),
         ]
         bars.append(tag("circle", cx=axes.x(b.confidence), cy=axes.y(b.accuracy), r=3, class_="dot"))
-    diagonal = axes.line((0, 1), (0, 1), "diagonal")
-    fifths = (0, 0.2, 0.4, 0.6, 0.8, 1)
+    diagonal = axes.line((0.0, 1.0), (0.0, 1.0), "diagonal")
+    fifths = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     grid = axes.grid(fifths, fifths, lambda p: f"{100 * p:.0f}", lambda p: f"{100 * p:.0f} %", "confidence in %")
     return drawing(
         title,
         f"Expected calibration error {100 * scores.ece:.1f} %. Bars: how often predictions of a confidence are right.",
-        274,
+        274.0,
         grid,
         *bars,
         diagonal,
@@ -146,8 +145,8 @@ def confusion_chart(matrix: np.ndarray, class_names: Sequence[str]) -> Markup:
     left, top = 18 + 5.6 * max(len(name) for name in names), 34.0
     cell = (WIDTH - left - 6) / size
     parts = [
-        label(left + cell * size / 2, 12, "predicted", "tick", "middle"),
-        label(9, top + cell * size / 2, "true", "tick", "middle", transform=f"rotate(-90 9 {top + cell * size / 2})"),
+        label(left + cell * size / 2, 12.0, "predicted", "tick", "middle"),
+        label(9.0, top + cell * size / 2, "true", "tick", "middle", transform=f"rotate(-90 9 {top + cell * size / 2})"),
     ]
     narrow = cell < 5.6 * max(len(name) for name in names) + 4
     for i, name in enumerate(names):
@@ -180,12 +179,12 @@ def confusion_chart(matrix: np.ndarray, class_names: Sequence[str]) -> Markup:
     )
 
 
-def _ends(shown: Reading, bounds: tuple[float, float]) -> str:
+def _ends(shown: Reading, bounds: Sequence[float]) -> str:
     return f"{shown.value(bounds[0])} … {shown.value(bounds[1])}"
 
 
 def _steps_of(shown: Reading) -> tuple[float, ...]:
-    return _TURN if shown.title == "rotation" else (1, 2, 5, 10)
+    return _TURN if shown.title == "rotation" else (1.0, 2.0, 5.0, 10.0)
 
 
 def _step_range(path: Path) -> tuple[float, float]:

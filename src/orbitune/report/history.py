@@ -57,8 +57,8 @@ def join(segments: list[Segment], measure: Callable[[Record], Any]) -> Path:
         found = [(step, value) for step, value in found if value is not None]
         if not found:
             continue
-        starts.append((offset, segment.title))
-        steps += [offset + step for step, _ in found]
+        starts.append((float(offset), segment.title))
+        steps += [float(offset + step) for step, _ in found]
         values += [value for _, value in found]
         offset += found[-1][0] + 1
     return Path(tuple(steps), tuple(values), tuple(starts))

@@ -19,10 +19,11 @@ from orbitune.report.pictures import data_uri, strip_uri
 from orbitune.report.predictions import Predictions
 from orbitune.report.scores import Scores, confusion, most_confused, score
 from orbitune.report.whatif import most_changed, sweep
-from orbitune.report.words import is_negligible, reading
+from orbitune.report.words import Extent, extent, reading
 from orbitune.saving import Structure
 from orbitune.training.evaluation import class_probabilities
 
+NBSP = "\N{NO-BREAK SPACE}"
 NUM_DRAWS = 8
 LARGEST_MATRIX = 20  # classes; beyond, a confusion matrix is no longer readable
 
@@ -62,7 +63,7 @@ def key_figures(scores: NamedScores, seconds: float) -> list[dict[str, str]]:
             ("log-loss", "log_loss", False),
             ("calibration error", "ece", True),
         ):
-            shown = [f"{100 * v:.1f} %" if percent else f"{v:.3f}" for v in _of(attribute, after, before)]
+            shown = [f"{100 * v:.1f}{NBSP}%" if percent else f"{v:.3f}" for v in _of(attribute, after, before)]
             figures.append({"title": title, "value": shown[0], "note": f"{before_name}: {shown[1]}"})
     figures.append({"title": "training time", "value": duration(seconds), "note": ""})
     return figures
@@ -81,12 +82,13 @@ def describe_ranges(
         path = range_path(history, name) if name in learned else None
         status = "given, not learned" if any((low, high)) else "not examined"
         if name in learned:
-            status = "near zero" if is_negligible(name, low, high) else "harmless"
+            status = extent(name, low, high).value
         cards.append(
             {
                 "title": shown.title,
                 "span": f"{shown.value(low)} … {shown.value(high)}",
                 "status": status,
+                "harmless": status in (Extent.wide, Extent.slight),
                 "chart": range_chart(shown, path) if path is not None and path.steps else None,
             }
         )
@@ -147,10 +149,10 @@ def describe_scores(
         {
             "name": name,
             "about": about,
-            "accuracy": f"{100 * s.accuracy:.1f} %",
+            "accuracy": f"{100 * s.accuracy:.1f}{NBSP}%",
             "error": f"± {100 * s.accuracy_error:.1f}",
             "log_loss": f"{s.log_loss:.3f}",
-            "ece": f"{100 * s.ece:.1f} %",
+            "ece": f"{100 * s.ece:.1f}{NBSP}%",
         }
         for name, s, about in scores
     ]
@@ -158,7 +160,7 @@ def describe_scores(
     reliability = [
         {
             "title": f"{when}: {name}",
-            "ece": f"{100 * s.ece:.1f} %",
+            "ece": f"{100 * s.ece:.1f}{NBSP}%",
             "chart": reliability_chart(f"Reliability {when}", s),
         }
         for when, (name, s, _) in (("before", scores[0]), ("after", scores[-1]))
@@ -188,7 +190,9 @@ def _uncertain(predictions: Predictions, class_names: Sequence[str]) -> list[dic
                 "uri": data_uri(image),
                 "true": class_names[label],
                 "right": first == label,
-                "guesses": [f"{class_names[c]} {100 * predictions.invariant[index, c]:.0f} %" for c in (first, second)],
+                "guesses": [
+                    f"{class_names[c]} {100 * predictions.invariant[index, c]:.0f}{NBSP}%" for c in (first, second)
+                ],
             }
         )
     return cards
@@ -239,7 +243,7 @@ def facts(record: Mapping[str, Any], config: FitConfig, result: FitResult) -> li
         ("ranges found by", config.learner),
         ("likelihood", config.likelihood),
         ("network", config.backbone),
-        ("evidence", None if evidence is None else f"{evidence:.3f} nats per image"),
+        ("evidence", None if evidence is None else f"{evidence:.3f} nats per image".replace("-", "−")),
         ("time", duration(result.seconds)),
         ("processor", machine.get("cpu")),
         ("threads", machine.get("threads")),
@@ -256,9 +260,9 @@ def duration(seconds: float) -> str:
     """Seconds, minutes or hours."""
     total = round(seconds)
     if total < 60:
-        return f"{total} s"
+        return f"{total}{NBSP}s"
     minutes, rest = divmod(total, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes}{NBSP}min {rest}{NBSP}s" if minutes < 60 else f"{minutes // 60}{NBSP}h {minutes % 60}{NBSP}min"
 
 
 def _of(attribute: str, *scores: Scores) -> list[float]:

@@ -42,7 +42,7 @@ def polyline(points: Iterable[tuple[float, float]], class_: str) -> Markup:
     return tag("polyline", points=" ".join(f"{_text(x)},{_text(y)}" for x, y in points), class_=class_)
 
 
-def ticks(low: float, high: float, num: int, steps: Sequence[float] = (1, 2, 5, 10)) -> list[float]:
+def ticks(low: float, high: float, num: int, steps: Sequence[float] = (1.0, 2.0, 5.0, 10.0)) -> list[float]:
     """Round numbers within [low, high]."""
     slack = 1e-9 * (high - low)
     found = MaxNLocator(num, steps=list(steps)).tick_values(low, high)

@@ -22,7 +22,7 @@ REACH = {
     "translate_x": 0.8,
     "translate_y": 0.8,
 }
-NUM_VALUES, NUM_PICTURES, NUM_DRAWS = 33, 7, 256
+NUM_VALUES, NUM_PICTURES, NUM_DRAWS = 37, 7, 256
 BAND = (0.05, 0.95)
 
 
@@ -76,7 +76,7 @@ def sweep(
     elsewhere = mean.clone()
     elsewhere[:, label] = -1
     rival = int(elsewhere.amax(0).argmax())
-    shown = torch.linspace(0, NUM_VALUES - 1, NUM_PICTURES).round().long().tolist()
+    shown = range(0, NUM_VALUES, (NUM_VALUES - 1) // (NUM_PICTURES - 1))
 
     def curve(c: int) -> Curve:
         return Curve(c, mean[:, c], None if low is None else low[:, c], None if high is None else high[:, c])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 # A range narrower than this, in both directions, is as good as none.
 NEGLIGIBLE = {
@@ -14,6 +15,11 @@ NEGLIGIBLE = {
     "translate_x": 0.1,
     "translate_y": 0.1,
 }
+
+# Beyond so many times that, it is what there is to say about the data; up to there, it is a small amount.
+SUBSTANTIAL = 2.5
+
+_PERCENT, _PIXELS = "\N{NO-BREAK SPACE}%", "\N{NO-BREAK SPACE}px"
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,9 @@ def reading(name: str, height: int | None = None, width: int | None = None) -> R
         case "rotation":
             return Reading("rotation", "rotations", "rotations", "°", math.degrees)
         case "log_scale_x":
-            return Reading("width", "changes of width", "changes of size", " %", _scale, signed=False)
+            return Reading("width", "changes of width", "changes of size", _PERCENT, _scale, signed=False)
         case "log_scale_y":
-            return Reading("height", "changes of height", "changes of size", " %", _scale, signed=False)
+            return Reading("height", "changes of height", "changes of size", _PERCENT, _scale, signed=False)
         case "shear_x":
             return Reading("sideways slant", "sideways slants", "slants", "°", _slant)
         case "shear_y":
@@ -89,7 +95,7 @@ def reading(name: str, height: int | None = None, width: int | None = None) -> R
 
 def _shift(direction: str, side: str, pixels: int | None) -> Reading:
     # A translation of 1 is half the side.
-    unit, factor, digits = (" px", pixels / 2, 1) if pixels else (f" % of the image {side}", 50.0, 0)
+    unit, factor, digits = (_PIXELS, pixels / 2, 1) if pixels else (f"{_PERCENT} of the image {side}", 50.0, 0)
     return Reading(
         f"{direction} shift", f"{direction} shifts", "shifts", unit, lambda shift: factor * shift, digits=digits
     )
@@ -112,9 +118,20 @@ def describe_range(name: str, low: float, high: float) -> str:
             return f"{shown.title} from {span}"
 
 
-def is_negligible(name: str, low: float, high: float) -> bool:
-    """Whether a range is as good as none."""
-    return max(-low, high) <= NEGLIGIBLE.get(name, 0.1)
+class Extent(StrEnum):
+    """How much of a transformation is harmless."""
+
+    wide = "harmless"
+    slight = "small amounts"
+    none = "near zero"
+
+
+def extent(name: str, low: float, high: float) -> Extent:
+    """How far a learned range goes, compared with what is as good as none."""
+    width = max(-low, high) / NEGLIGIBLE.get(name, 0.1)
+    if width <= 1:
+        return Extent.none
+    return Extent.wide if width > SUBSTANTIAL else Extent.slight
 
 
 def verdict(ranges: Mapping[str, tuple[float, float]], learned: Collection[str] | None = None) -> str:
@@ -133,13 +150,15 @@ def verdict_sentences(
     """The verdict sentence by sentence: the first is the answer, the others what to know about it."""
     learned = [name for name, bounds in ranges.items() if any(bounds)] if learned is None else learned
     found = [name for name in ranges if name in learned]
-    free = [name for name in found if not is_negligible(name, *ranges[name])]
-    tight = [name for name in found if name not in free]
+    wide, slight, tight = ([name for name in found if extent(name, *ranges[name]) == e] for e in Extent)
     held = [name for name in ranges if name not in learned]
     given = [name for name in held if any(ranges[name])]
     sentences = []
-    if free:
-        sentences.append(f"{_capital(_allowed(free, ranges))} do not change the label.")
+    if wide or slight:
+        first = _allowed(wide or slight, ranges)
+        sentences.append(f"{_capital(first)} do not change the label.")
+        if wide and slight:
+            sentences.append(f"Nor, in small amounts, do {_allowed(slight, ranges)}.")
         if tight:
             sentences.append(f"{_capital(_families(tight, ranges))} may: their ranges stayed near zero.")
     elif found:
@@ -154,10 +173,10 @@ def verdict_sentences(
 
 
 def _allowed(names: list[str], ranges: Mapping[str, tuple[float, float]]) -> str:
-    return join_words([f"{reading(name).plural} {_extent(name, *ranges[name])}" for name in names])
+    return join_words([f"{reading(name).plural} {_from_to(name, *ranges[name])}" for name in names])
 
 
-def _extent(name: str, low: float, high: float) -> str:
+def _from_to(name: str, low: float, high: float) -> str:
     span = reading(name).span(low, high)
     return f"up to {span}" if span.startswith("±") else f"from {span}"
 
@@ -171,7 +190,7 @@ def _families(names: list[str], ranges: Mapping[str, tuple[float, float]]) -> st
         word = family if all(sister in names for sister in sisters) else reading(name).plural
         if word not in words:
             words.append(word)
-    return join_words(words)
+    return join_words(sorted(words, key=len))  # "shifts and changes of width", not "changes of width and shifts"
 
 
 def join_words(words: list[str]) -> str:
