@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -91,10 +92,10 @@ def read_predictions(directory: Path) -> Predictions | None:
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
         return Predictions(plain=arrays.pop("plain", None), **arrays)
-    except (OSError, ValueError, TypeError, EOFError) as error:
+    except (OSError, ValueError, TypeError, EOFError, BadZipFile) as error:
         raise CheckpointError(
             f"{path} is damaged ({error}). Give the data instead (orbitune report RUN DATA)"
         ) from error

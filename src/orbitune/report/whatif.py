@@ -68,7 +68,8 @@ def sweep(
     orbit = model.orbit
     assert isinstance(orbit, UniformOrbit)  # only these have ranges to sweep
     index = orbit.names.index(name)
-    values = torch.linspace(-1, 1, NUM_VALUES) * _reach(orbit, name)
+    half = NUM_VALUES // 2
+    values = torch.arange(-half, half + 1) / half * _reach(orbit, name)  # the middle is exactly zero
     params = torch.zeros(1, NUM_VALUES, len(orbit.names))
     params[0, :, index] = values
     images = orbit.transform(image[None], params)[0]  # (G, Ch, H, W)
