@@ -54,6 +54,7 @@ def test_axes_put_data_where_they_belong():
 def test_ticks_are_round_and_within():
     assert ticks(0.0, 10.0, 5) == [0, 2, 4, 6, 8, 10]
     assert ticks(-180.0, 180.0, 5, (1.0, 1.5, 3.0, 4.5, 6.0, 9.0, 10.0)) == [-180, -90, 0, 90, 180]
+    assert ticks(0.0, 2.0, 5, whole=True) == [0, 1, 2]
     assert all(-0.31 <= tick <= 0.17 for tick in ticks(-0.31, 0.17, 5))
 
 

@@ -32,7 +32,7 @@ def range_chart(shown: Reading, path: Path) -> Markup:
         description,
         186.0,
         axes.grid(
-            ticks(*axes.x_range, 5),
+            ticks(*axes.x_range, 5, whole=True),
             y_ticks,
             lambda step: f"{step:.0f}",
             lambda value: _minus(f"{value:.{digits}f}"),
@@ -98,7 +98,7 @@ def objective_chart(title: str, path: Path) -> Markup:
         f"From {values[0]:.3g} to {mean[-1]:.3g} over {path.steps[-1] + 1:.0f} steps.",
         186.0,
         axes.grid(
-            ticks(*axes.x_range, 5),
+            ticks(*axes.x_range, 5, whole=True),
             y_ticks,
             lambda step: f"{step:.0f}",
             lambda value: _minus(f"{value:.{digits}f}"),

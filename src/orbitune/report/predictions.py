@@ -102,10 +102,10 @@ def read_predictions(directory: Path) -> Predictions | None:
 
 
 def _examples(labels: Tensor) -> Tensor:
-    """The first image of each of the first classes, then further images if there are fewer classes."""
-    first = [int((labels == label).nonzero()[0, 0]) for label in labels.unique()[:NUM_EXAMPLES]]
-    others = [index for index in range(min(len(labels), 2 * NUM_EXAMPLES)) if index not in first]
-    return torch.tensor((first + others)[:NUM_EXAMPLES])
+    """The first image of each class, then the second of each, …, as many as are shown."""
+    members = [(labels == label).nonzero()[:, 0].tolist() for label in labels.unique()]
+    in_turn = [indices[rank] for rank in range(NUM_EXAMPLES) for indices in members if rank < len(indices)]
+    return torch.tensor(in_turn[:NUM_EXAMPLES])
 
 
 def _thumbnails(images: Tensor) -> Tensor:

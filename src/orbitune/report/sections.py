@@ -75,14 +75,14 @@ def describe_ranges(
     history: list[Record],
     image_shape: tuple[int, int, int],
 ) -> list[dict[str, Any]]:
-    """A card per parameter: its range now and, if it was learned, how it got there."""
+    """A card per parameter that was learned or given: its range now and, if it was learned, how it got there."""
     cards = []
     for name, (low, high) in ranges.items():
+        if name not in learned and not any((low, high)):  # held at zero: nothing to see
+            continue
         shown = reading(name, *image_shape[1:])
         path = range_path(history, name) if name in learned else None
-        status = "given, not learned" if any((low, high)) else "not examined"
-        if name in learned:
-            status = extent(name, low, high).value
+        status = extent(name, low, high).value if name in learned else "given, not learned"
         cards.append(
             {
                 "title": shown.title,

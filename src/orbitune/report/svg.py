@@ -42,10 +42,12 @@ def polyline(points: Iterable[tuple[float, float]], class_: str) -> Markup:
     return tag("polyline", points=" ".join(f"{_text(x)},{_text(y)}" for x, y in points), class_=class_)
 
 
-def ticks(low: float, high: float, num: int, steps: Sequence[float] = (1.0, 2.0, 5.0, 10.0)) -> list[float]:
-    """Round numbers within [low, high]."""
+def ticks(
+    low: float, high: float, num: int, steps: Sequence[float] = (1.0, 2.0, 5.0, 10.0), *, whole: bool = False
+) -> list[float]:
+    """Round numbers within [low, high], or whole ones only."""
     slack = 1e-9 * (high - low)
-    found = MaxNLocator(num, steps=list(steps)).tick_values(low, high)
+    found = MaxNLocator(num, steps=list(steps), integer=whole).tick_values(low, high)
     return [0.0 if abs(tick) < slack else float(tick) for tick in found if low - slack <= tick <= high + slack]
 
 
