@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from orbitune.commands import data, demo, export, fit, predict, reproduce
+from orbitune.commands import data, demo, export, fit, predict, report, reproduce
 from orbitune.errors import Interrupted, OrbituneError
 from orbitune.machine import keep_freed_memory
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command()(fit.fit)
 app.command()(predict.predict)
+app.command()(report.report)
 app.command()(export.export)
 app.command()(reproduce.reproduce)
 app.add_typer(data.app, name="data")

@@ -3,7 +3,12 @@
 import json
 import tomllib
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from orbitune.config import FitConfig, to_toml
 from orbitune.data import ImageDataset
@@ -13,9 +18,10 @@ from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.provenance import commit, machine, write_json
 from orbitune.report.plots import save_pictures
+from orbitune.report.predictions import collect_predictions, write_predictions
 from orbitune.saving import make_backbone, make_likelihood, make_orbit, save_model
 from orbitune.training import Progress, Run
-from orbitune.training.evaluation import accuracy
+from orbitune.training.evaluation import class_probabilities, share_correct, without_orbit
 
 CONFIG, RESULT = "config.toml", "result.json"
 
@@ -59,16 +65,19 @@ def fit(
             make_likelihood(config.likelihood, num_classes),
             lambda: make_backbone(config.backbone, dataset.image_shape),
         )
-        plain_accuracy = None
+        plain = None
         if config.baseline_epochs:
-            plain = PlainNetwork(epochs=config.baseline_epochs).learn(problem, run).model
-            plain_accuracy = run.once("plain accuracy", lambda: _score(plain, dataset, 1, run))
+            network = PlainNetwork(epochs=config.baseline_epochs).learn(problem, run).model
+            plain = run.once("plain predictions", lambda: _predict(network, dataset, 1, run.generator))
             run.untrack("plain network")
         outcome = config.settings.learn(problem, run)
         run.restore()  # if the run was finished before, nothing else has put its weights back
         model = outcome.model
-        test_accuracy = run.once("accuracy", lambda: _score(model, dataset, config.predict_orbit_size, run))
-        result = FitResult(model.orbit.ranges(), test_accuracy, plain_accuracy, outcome.elbo_per_datum, run.seconds)
+        predict = partial(_predict, model, dataset, config.predict_orbit_size, run.generator)
+        invariant = run.once("predictions", predict)
+        single = _predict(without_orbit(model), dataset, 1, torch.Generator().manual_seed(config.seed))
+        accuracies = (_accuracy(invariant, dataset), _accuracy(plain, dataset))
+        result = FitResult(model.orbit.ranges(), *accuracies, outcome.elbo_per_datum, run.seconds)
         save_model(
             directory,
             model,
@@ -77,16 +86,24 @@ def fit(
             likelihood=config.likelihood,
             backbone=config.backbone,
         )
+        write_predictions(directory, collect_predictions(dataset, invariant, single, plain))
         write_result(directory, result, config, dataset)
         save_pictures(directory, model.orbit, problem.inputs, dataset.class_names, problem.targets)
         run.save()
     return result
 
 
-def _score(model: InvariantGP | OrbitNetwork, dataset: ImageDataset, orbit_size: int, run: Run) -> float | None:
+def _predict(
+    model: InvariantGP | OrbitNetwork, dataset: ImageDataset, orbit_size: int, generator: torch.Generator
+) -> Tensor | None:
+    """Class probabilities (T, C) of the test images; None without any."""
     if dataset.x_test is None:
         return None
-    return accuracy(model, dataset.images("test"), dataset.labels("test"), orbit_size, run.generator)
+    return class_probabilities(model, dataset.images("test"), orbit_size, generator)
+
+
+def _accuracy(probabilities: Tensor | None, dataset: ImageDataset) -> float | None:
+    return None if probabilities is None else share_correct(probabilities, dataset.labels("test"))
 
 
 def write_result(directory: Path, result: FitResult, config: FitConfig, dataset: ImageDataset) -> None:
@@ -108,8 +125,25 @@ def write_result(directory: Path, result: FitResult, config: FitConfig, dataset:
 
 def read_result(directory: Path) -> FitResult:
     """The result of a finished run."""
+    record = read_record(directory)
     try:
-        record = json.loads((directory / RESULT).read_text())
         return FitResult(**{field.name: record[field.name] for field in fields(FitResult)})
-    except (OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{directory} holds no finished run ({RESULT}: {error})") from error
+    except KeyError as error:
+        raise CheckpointError(f"{directory / RESULT} is damaged: it lacks {error}") from error
+
+
+def read_record(directory: Path) -> dict[str, Any]:
+    """All of a finished run's result.json: the result, and what it is about."""
+    if not directory.is_dir():
+        raise CheckpointError(f"there is no run directory {directory}")
+    try:
+        return json.loads((directory / RESULT).read_text())
+    except FileNotFoundError as error:
+        advice = (
+            f"the run is unfinished: continue it with `orbitune fit --resume --out {directory}`"
+            if (directory / CONFIG).exists()
+            else "it is not the directory of a run"
+        )
+        raise CheckpointError(f"{directory} holds no finished run ({RESULT} is missing): {advice}") from error
+    except ValueError as error:
+        raise CheckpointError(f"{directory / RESULT} is damaged: {error}") from error

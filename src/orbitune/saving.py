@@ -9,6 +9,7 @@ import torch
 
 from orbitune.backbones import MLP, Identity, MnistCNN, PcamNet, ResNet18
 from orbitune.config import OrbitConfig, from_mapping
+from orbitune.data import ImageDataset
 from orbitune.errors import CheckpointError, InputError, unknown_name
 from orbitune.gp import CholeskyPosterior, GPHead, NaturalPosterior
 from orbitune.learners.base import squared_exponential
@@ -43,6 +44,13 @@ class Structure:
     num_features: int
     num_inducing: int | None
     natural: bool = True
+
+    def check_images(self, dataset: ImageDataset) -> None:
+        """Raise if the images of a data set are not of the shape the model was trained on."""
+        if dataset.image_shape != self.image_shape:
+            raise InputError(
+                f"the model was trained on images of shape {self.image_shape}, these have {dataset.image_shape}"
+            )
 
 
 def make_orbit(config: OrbitConfig) -> Orbit:

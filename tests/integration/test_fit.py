@@ -44,6 +44,7 @@ def test_demo_leaves_a_complete_run_directory(demo):
         "model.safetensors",
         "model.json",
         "result.json",
+        "predictions.npz",
         "orbit.png",
         "ranges.png",
     }

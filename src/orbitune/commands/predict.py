@@ -12,9 +12,9 @@ import typer
 from orbitune.commands.options import Json
 from orbitune.commands.show import show_result
 from orbitune.data import load_dataset
-from orbitune.errors import InputError
 from orbitune.fitting import read_result
 from orbitune.saving import load_model
+from orbitune.training.evaluation import class_probabilities
 
 
 def predict(
@@ -33,15 +33,10 @@ def predict(
     started = time.monotonic()
     model, structure = load_model(run)
     dataset = load_dataset(data)
-    if dataset.image_shape != structure.image_shape:
-        raise InputError(
-            f"the model was trained on images of shape {structure.image_shape}, these have {dataset.image_shape}"
-        )
+    structure.check_images(dataset)
     split = "test" if dataset.num_test else "train"
     images, labels = dataset.images(split), dataset.labels(split)
-    probabilities = model.predict(images, orbit_size, generator=torch.Generator().manual_seed(0))
-    if probabilities.shape[1] == 1:  # one output: the probability of the second class
-        probabilities = torch.cat((1 - probabilities, probabilities), dim=1)
+    probabilities = class_probabilities(model, images, orbit_size, torch.Generator().manual_seed(0))
     predicted = probabilities.argmax(1)
     directory = out or run
     directory.mkdir(parents=True, exist_ok=True)

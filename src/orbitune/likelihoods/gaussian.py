@@ -58,8 +58,8 @@ class Gaussian(FactorizedLikelihood):
         return -0.5 * (math.log(2 * math.pi) + self.log_noise_variance + squared_error / self.noise_variance)
 
     def conditional_mean(self, f: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
-        """E[y | f] = f."""
-        return f
+        """E[y | f] = f; for labels, p(c) ∝ N(e_c; f, σ²) over the one-hot codes e_c."""
+        return self._log_code_probabilities(f, self.noise_variance).exp() if self.labels else f
 
     def example_targets(self) -> Tensor:
         """Labels, or a few numbers."""
@@ -94,7 +94,7 @@ class Gaussian(FactorizedLikelihood):
         self, law: OrbitMarginal, num_samples: int = 0, generator: torch.Generator | None = None
     ) -> Float[Tensor, "N C"]:
         """μ; for labels, p(c) ∝ N(e_c; μ, diag(var + σ²)) over the one-hot codes e_c."""
-        return self._log_code_probabilities(law).exp() if self.labels else law.mean
+        return self._log_code_probabilities(law.mean, self.predictive_variance(law)).exp() if self.labels else law.mean
 
     @torch.no_grad()
     def predictive_variance(self, law: OrbitMarginal) -> Float[Tensor, "N C"]:
@@ -111,10 +111,10 @@ class Gaussian(FactorizedLikelihood):
     ) -> Float[Tensor, " N"]:
         """log N(y; μ, var + σ²); for labels, the log probability of the label, comparable with Softmax."""
         if self.labels:
-            return (self._log_code_probabilities(law) * targets).sum(-1)
+            return (self._log_code_probabilities(law.mean, self.predictive_variance(law)) * targets).sum(-1)
         var = self.predictive_variance(law)
         return -0.5 * ((2 * math.pi * var).log() + (targets - law.mean).square() / var).sum(-1)
 
-    def _log_code_probabilities(self, law: OrbitMarginal) -> Tensor:
+    def _log_code_probabilities(self, mean: Tensor, variance: Tensor) -> Tensor:
         # log N(e_c; μ, s) differs between codes only in output c: [μ_c² − (1 − μ_c)²] / 2s_c = (2μ_c − 1) / 2s_c.
-        return ((2 * law.mean - 1) / (2 * self.predictive_variance(law))).log_softmax(-1)
+        return ((2 * mean - 1) / (2 * variance)).log_softmax(-1)

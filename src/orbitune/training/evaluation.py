@@ -7,14 +7,38 @@ from orbitune.features import evaluating
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.objectives import sample_elbo
+from orbitune.orbits import IdentityOrbit
+
+
+def class_probabilities(
+    model: InvariantGP | OrbitNetwork, inputs: Tensor, orbit_size: int, generator: torch.Generator
+) -> Tensor:
+    """The probability of every class, (N, C)."""
+    return both_classes(model.predict(inputs, orbit_size, generator=generator))
+
+
+def both_classes(probabilities: Tensor) -> Tensor:
+    """(N, 1) is the probability of the second of two classes: give that of both. (N, C) stays."""
+    return torch.cat((1 - probabilities, probabilities), dim=-1) if probabilities.shape[-1] == 1 else probabilities
+
+
+def without_orbit(model: InvariantGP | OrbitNetwork) -> InvariantGP | OrbitNetwork:
+    """The same network, last layer and likelihood, looking once at each input as it is."""
+    if isinstance(model, InvariantGP):
+        return InvariantGP(IdentityOrbit(), model.backbone, model.head, model.likelihood)
+    return OrbitNetwork(IdentityOrbit(), model.backbone, model.readout, model.likelihood)
+
+
+def share_correct(probabilities: Tensor, labels: Tensor) -> float:
+    """The share of labels that the most probable class gets right."""
+    return (probabilities.argmax(-1) == labels.to(probabilities.device)).double().mean().item()
 
 
 def accuracy(
     model: InvariantGP | OrbitNetwork, inputs: Tensor, labels: Tensor, orbit_size: int, generator: torch.Generator
 ) -> float:
     """The share of labels that the most probable class gets right."""
-    predicted = model.predict(inputs, orbit_size, generator=generator).argmax(-1)
-    return (predicted == labels.to(predicted.device)).double().mean().item()
+    return share_correct(class_probabilities(model, inputs, orbit_size, generator), labels)
 
 
 @torch.no_grad()
