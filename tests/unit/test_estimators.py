@@ -304,7 +304,7 @@ def test_an_interrupted_fit_goes_on_in_its_directory_and_a_finished_one_is_read_
         ({"kernel": "rbf"}, "GPyTorch kernel"),
         ({"backbone": lambda: small_network(), "run_dir": "never made"}, "pickled"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else ",".join(value),
 )
 def test_a_mistake_in_a_parameter_gets_a_sentence(digits, parameters, message):
     with pytest.raises(InputError, match=message):

@@ -55,7 +55,7 @@ def weights(model):
 
 def test_the_network_sees_as_many_orbit_points_per_step_as_it_is_told():
     outcome = AugmentedNetwork(PlainNetwork(epochs=1.0, batch_size=10, orbit_size=3)).learn(make_problem(), Run(None))
-    assert outcome.model.backbone.calls == [30] * 4
+    assert outcome.model.backbone.calls == [30] * 10  # ten minibatches, as in every epoch of a small set
 
 
 def test_an_augmented_network_keeps_the_orbit_and_a_plain_one_has_none():
