@@ -148,10 +148,11 @@ def unbiased_bound(model: InvariantGP, features: OrbitFeatures, encoded: Tensor,
     """:func:`unbiased_elbo` from features that are already there, and encoded targets (B, …)."""
     _check_num_data(num_data)
     likelihood = _gaussian(model)
-    q = model.head.posterior.law()
-    moments = model.head.moments(features, q)
-    data_fit = likelihood.expected_log_prob(moments, encoded)  # (B,)
-    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, moments, encoded)
+    with full_precision(features.values):
+        q = model.head.posterior.law()
+        moments = model.head.moments(features, q)
+        data_fit = likelihood.expected_log_prob(moments, encoded)  # (B,)
+        return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, moments, encoded)
 
 
 def sample_bound(
@@ -168,15 +169,16 @@ def sample_bound(
     _check_num_data(num_data)
     encoded = encoded.repeat_interleave(features.values.shape[1], dim=0)  # (B·A, …)
     H = features.values.flatten(0, 1)  # (B·A, S, D)
-    q = model.head.posterior.law()
-    if pathwise:
-        law = None
-        f = draw_functions(model.head, q, num_f_samples, generator).orbit_mean(H, features.weights)  # (K, B·A, C)
-        data_fit = model.likelihood.log_prob_of_points(f, encoded)  # (K, B·A)
-    else:
-        law = model.head.marginal(H, q, features.weights)
-        data_fit = model.likelihood.expected_log_prob(law, encoded, num_f_samples, generator)  # (B·A,)
-    return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, law, encoded)
+    with full_precision(H):
+        q = model.head.posterior.law()
+        if pathwise:
+            law = None
+            f = draw_functions(model.head, q, num_f_samples, generator).orbit_mean(H, features.weights)  # (K, B·A, C)
+            data_fit = model.likelihood.log_prob_of_points(f, encoded)  # (K, B·A)
+        else:
+            law = model.head.marginal(H, q, features.weights)
+            data_fit = model.likelihood.expected_log_prob(law, encoded, num_f_samples, generator)  # (B·A,)
+        return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, law, encoded)
 
 
 def collapsed_elbo(
@@ -230,6 +232,11 @@ def natural_gradient_step(
     expected_derivatives: Any = model.likelihood.expected_derivatives
     gradient, curvature = expected_derivatives(law, terms.targets, num_f_samples, generator)
     posterior.step(law.whitened, law.mean, gradient, curvature, scale=terms.num_data / len(law.mean), rate=rate)
+
+
+def full_precision(like: Tensor) -> torch.autocast:
+    """The last layer's linear algebra is never done in bfloat16, whatever the network around it does."""
+    return torch.autocast(like.device.type, enabled=False)
 
 
 def _gaussian(model: InvariantGP) -> Gaussian:

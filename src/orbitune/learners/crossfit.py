@@ -214,7 +214,8 @@ class CrossFit(Learner):
         steps = self.warm_first if r == 1 else self.warm
         for step in run.steps(f"round {r}: warm-up {k + 1}", steps, optimiser=optimiser, batches=batches):
             if features is None:  # here, and not before the loop, the network is what it was when the run was saved
-                features = frozen_features(model, inputs, self.orbit_size // 2, seed)
+                with run.network_precision(inputs.device):
+                    features = frozen_features(model, inputs, self.orbit_size // 2, seed)
             batch = batches.next()
             terms = sample_bound(
                 model,
@@ -249,7 +250,8 @@ class CrossFit(Learner):
             elbo = 0.0
             for model, held, fold_batches in zip(models, held_out, batches, strict=True):
                 batch = held[fold_batches.next()]
-                terms = self._bound(model, problem.inputs[batch], problem.targets[batch], len(held), run)
+                with run.network_precision(problem.inputs.device):
+                    terms = self._bound(model, problem.inputs[batch], problem.targets[batch], len(held), run)
                 (-terms.per_datum / len(models)).backward()
                 self._natural_step(model, terms, self.natural_rate, run)
                 elbo += terms.per_datum.item() / len(models)

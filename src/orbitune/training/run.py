@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import torch
 
 from orbitune.errors import CheckpointError, Interrupted
+from orbitune.machine import has_bfloat16_units
 from orbitune.training.checkpoint import load_state, save_state
 from orbitune.training.progress import Progress, Silent
 
@@ -156,6 +157,11 @@ class Run:
             self._restore()
             self._remembered[name] = compute()
         return self._remembered[name]
+
+    def network_precision(self, device: torch.device) -> torch.autocast:
+        """For what networks compute: bfloat16 where the device has units for it. Decided once in the life of a run."""
+        bfloat16 = self.once("bfloat16", lambda: has_bfloat16_units(device))
+        return torch.autocast(device.type, torch.bfloat16, enabled=bfloat16)
 
     def steps(self, name: str, total: int, **items: Stateful) -> Iterator[int]:
         """Yield 0 … total−1, saving now and then between steps; ``items`` are tracked for the duration.

@@ -36,7 +36,8 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Tensor, targets: Tensor, ph
         items = {"batches": batches} | ({"optimiser": optimiser} if optimiser else {})
         for step in run.steps(phase.name, phase.steps, **items):
             batch = batches.next().to(inputs.device)
-            with seeded(run.generator):  # dropout draws from torch's global generator
+            # Dropout draws from torch's global generator.
+            with seeded(run.generator), run.network_precision(inputs.device):
                 terms = evaluate(model, inputs[batch], targets[batch], len(inputs), phase, run.generator)
             if optimiser:
                 for group in optimiser.param_groups:
