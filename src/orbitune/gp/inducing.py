@@ -6,7 +6,6 @@ from typing import Literal, get_args
 import torch
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from jaxtyping import Float
-from sklearn.cluster import KMeans
 from torch import Tensor
 
 from orbitune.errors import InputError, unknown_name
@@ -41,6 +40,8 @@ def select_inducing(
             return features[_greedy_variance(features, num_inducing, kernel)].clone()
         case "kmeans":
             seed = int(torch.randint(2**31 - 1, (), generator=generator, device=device_of(generator)))
+            from sklearn.cluster import KMeans  # takes as long to import as torch
+
             centres = KMeans(num_inducing, n_init=1, random_state=seed).fit(features.cpu().numpy()).cluster_centers_
             return torch.as_tensor(centres, dtype=features.dtype, device=features.device)
         case "random":
