@@ -5,8 +5,10 @@ import torch
 
 import orbitune.gp.orbit_kernel as orbit_kernel
 from builders import NoiseOrbit, random_head, shallow_model
+from orbitune import features
 from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.objectives import sample_elbo, unbiased_elbo
+from orbitune.training import Phase, Run, train
 
 BOUNDS = {
     "unbiased": (unbiased_elbo, {}, lambda: Gaussian(3)),
@@ -72,3 +74,51 @@ def test_the_largest_kernel_matrix_does_not_grow_with_the_orbit(generator, input
         ).elbo.backward()
     assert max(sizes) <= 500
     assert len(sizes) > 20
+
+
+@pytest.mark.parametrize(("backward_points", "expected"), [(None, [20]), (1, [15, 5])])
+def test_a_training_step_with_its_natural_gradient_sees_every_point_once_and_factors_each_matrix_once(
+    generator, inputs, monkeypatch, backward_points, expected
+):
+    model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator))
+    calls, factored = [], []
+    model.backbone.register_forward_hook(lambda module, args, output: calls.append(len(output)))
+    cholesky_ex = torch.linalg.cholesky_ex
+    monkeypatch.setattr(torch.linalg, "cholesky_ex", lambda K: factored.append(tuple(K.shape)) or cholesky_ex(K))
+    phase = Phase(
+        "GP",
+        "sample",
+        ("orbit", "kernel"),
+        steps=1,
+        natural_rate=0.1,
+        batch_size=5,
+        orbit_size=4,
+        backward_points=backward_points,
+    )
+    run = Run(None)
+    run.track("model", model)
+    train(model, inputs, targets_for(model.likelihood), phase, run)
+    assert calls == expected  # the natural gradient needs no pass of its own
+    assert sorted(factored) == [(3, 6, 6), (6, 6)]
+
+
+def test_activations_kept_for_the_backward_pass_do_not_grow_with_the_orbit(generator, inputs, monkeypatch):
+    monkeypatch.setattr(features, "MAX_POINTS", 40)
+    model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator))
+    recorded = []
+
+    class Recording(torch.autograd.graph.saved_tensors_hooks):
+        def __init__(self):
+            super().__init__(lambda tensor: recorded.append(tensor.numel()) or tensor, lambda tensor: tensor)
+
+    model.backbone = torch.nn.Sequential(torch.nn.Linear(2, 50), torch.nn.Tanh(), torch.nn.Linear(50, 2)).double()
+    largest = []
+    for orbit_size in (8, 80):
+        recorded.clear()
+        with Recording():
+            features.features_of_points(
+                model.orbit, model.backbone, inputs, model.orbit.sample_params(5, orbit_size, generator)
+            )
+        largest.append(max(recorded))
+    # In pieces only their parameters are kept (5 × 8 points × 2); in one piece the hidden layer (40 points × 50).
+    assert largest[1] <= largest[0]
