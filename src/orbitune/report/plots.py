@@ -31,7 +31,7 @@ def plot_orbit(orbit: Orbit, images: Tensor, names: list[str], num_samples: int 
     for row, (image, draws, name) in enumerate(zip(images, points, names, strict=True)):
         for column, picture in enumerate((image, *draws)):
             axis = axes[row, column]
-            shown = picture.clamp(0, 1).movedim(0, -1)
+            shown = picture.clamp(0, 1).movedim(0, -1).cpu().numpy()
             axis.imshow(shown[..., 0] if shown.shape[-1] == 1 else shown[..., :3], cmap="gray", vmin=0, vmax=1)
             axis.set(xticks=[], yticks=[])
             if column == 0:
