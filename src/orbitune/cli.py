@@ -1,18 +1,19 @@
 """The command line: ``orbitune``."""
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from orbitune.commands import data, demo, export, fit, predict, report, reproduce
+from orbitune.commands import data, demo, doctor, export, fit, predict, report, reproduce
 from orbitune.errors import Interrupted, OrbituneError
 from orbitune.machine import keep_freed_memory
 
 app = typer.Typer(
     name="orbitune",
-    help="Learns which data augmentation a model should be invariant to, from the training data alone.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -23,7 +24,24 @@ app.command()(predict.predict)
 app.command()(report.report)
 app.command()(export.export)
 app.command()(reproduce.reproduce)
+app.command()(doctor.doctor)
 app.add_typer(data.app, name="data")
+
+
+def _print_version(asked: bool) -> bool:
+    if asked:
+        typer.echo(f"orbitune {version('orbitune')}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Learns which data augmentation a model should be invariant to, from the training data alone."""
 
 
 def main() -> None:
