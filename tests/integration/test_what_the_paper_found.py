@@ -50,7 +50,7 @@ def coordinate_ascent(pretrain_steps):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_coordinate_ascent_with_fixed_variances_learns(seed):
-    assert learned_half_width(coordinate_ascent(60), Gaussian(10, labels=True), 0.05, seed) > 0.3
+    assert learned_half_width(coordinate_ascent(30), Gaussian(10, labels=True), 0.05, seed) > 0.3
 
 
 def test_coordinate_ascent_learns_nothing_once_the_network_has_memorised_the_data():
