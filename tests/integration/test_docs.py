@@ -1,6 +1,9 @@
 """Every Python block of README and docs is executed, page by page, as a reader would."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +51,33 @@ def test_ci_runs_the_commands_that_readme_promises():
     environment, *others = [line for line in script.splitlines() if line.startswith(("python3 -m venv", ".venv/bin/"))]
     install, test = others[0], others[-1]
     assert f"{environment}\n{install}\n{test}\n" in readme
+
+
+@pytest.mark.slow
+def test_the_documentation_builds_without_a_warning(tmp_path):
+    pytest.importorskip("sphinx")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(ROOT / "docs"), str(tmp_path)]
+    finished = subprocess.run(command, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    reference = (tmp_path / "api.html").read_text()
+    for name in ("orbitune.InvariantClassifier", "orbitune.sample_elbo", "orbitune.orbits.AffineOrbit"):
+        assert f'id="{name}"' in reference
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_tutorial_run_in_their_order(tmp_path):
+    """As they stand there, but for the installation and the budget."""
+    text = (ROOT / "docs" / "tutorial.md").read_text()
+    _install, *blocks = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "bin").mkdir()
+    for name, arguments in (("orbitune", "-c 'from orbitune.cli import main; main()'"), ("python", "")):
+        command = tmp_path / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        command.chmod(0o755)
+    env = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    script = "\n".join(["set -e", *blocks]).replace("orbitune fit photos/", "orbitune fit photos/ --budget smoke")
+    finished = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    assert (tmp_path / "run" / "report.html").exists() and (tmp_path / "train.py").exists()
+    assert len((tmp_path / "predictions" / "predictions.csv").read_text().splitlines()) == 501
+    assert re.search(r"test accuracy 0\.\d+", finished.stdout)

@@ -121,8 +121,8 @@ def _unified(images: list[np.ndarray], paths: list[Path]) -> np.ndarray:
     if len(sizes) > 1:
         examples = "; ".join(f"{height}×{width} ({path})" for (height, width), path in list(sizes.items())[:3])
         raise DataError(
-            f"the images have {len(sizes)} different sizes, height×width: {examples}. Expected one size for all: bring "
-            f"them to one with resize=(height, width)"
+            f"the images have {len(sizes)} different sizes, height×width: {examples}. Expected one size for all: "
+            f"resize the files, or load them in Python with load_dataset(…, resize=(height, width))"
         )
     if all(image.ndim == 2 for image in images):
         return np.stack(images)[..., None]

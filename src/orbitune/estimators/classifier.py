@@ -68,8 +68,8 @@ class InvariantClassifier(ClassifierMixin, InvariantEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
-                f"all {len(y)} labels are {self.classes_[0]!r}: with one class there is nothing to tell apart. "
-                "Expected at least two classes in y"
+                f"all {len(y)} labels are {self.classes_.tolist()[0]!r}: with one class there is nothing to tell "
+                "apart. Expected at least two classes in y"
             )
         self._learn(inputs, torch.tensor(labels), self._likelihood(len(self.classes_)))
         return self

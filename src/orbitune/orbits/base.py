@@ -21,7 +21,7 @@ class Orbit(nn.Module, ABC):
     """A distribution p(x_a | x, φ) over transformed copies of an input.
 
     Sampling of parameters ν and their application to inputs are two methods, so that the same ν can be replayed,
-    plotted or exported. Both are differentiable in the learnable φ, which are ordinary ``nn.Parameter``s.
+    plotted or exported. Both are differentiable in the learnable φ, which are ordinary parameters of the module.
     """
 
     names: ClassVar[tuple[str, ...]]

@@ -31,7 +31,7 @@ class UniformOrbit(Orbit):
     """
 
     limits: ClassVar[Mapping[str, float]] = {}
-    """Largest sensible |bound|, for parameters that have one."""
+    """Largest sensible absolute bound, for parameters that have one."""
 
     scales: ClassVar[Mapping[str, float]] = {}
     """What a large change of a parameter is, where that is not 1."""
