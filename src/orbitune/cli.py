@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orbitune.commands import data, demo, doctor, export, fit, predict, report, reproduce
+from orbitune.commands.app import app as live_app
 from orbitune.errors import Interrupted, OrbituneError
 from orbitune.machine import keep_freed_memory
 
@@ -23,6 +24,7 @@ app.command()(fit.fit)
 app.command()(predict.predict)
 app.command()(report.report)
 app.command()(export.export)
+app.command("app")(live_app)
 app.command()(reproduce.reproduce)
 app.command()(doctor.doctor)
 app.add_typer(data.app, name="data")

@@ -88,7 +88,7 @@ def _read_image(path: Path, resize: Size | None) -> np.ndarray:
     """Pixels as uint8: (H, W) if grey, (H, W, 3) if coloured."""
     try:
         with Image.open(path) as opened:
-            image = _eight_bits(ImageOps.exif_transpose(opened))
+            image = eight_bits(ImageOps.exif_transpose(opened))
             if resize is not None:
                 image = image.resize((resize[1], resize[0]), Image.Resampling.BILINEAR)
             return np.asarray(image)
@@ -97,7 +97,7 @@ def _read_image(path: Path, resize: Size | None) -> np.ndarray:
         raise DataError(f"cannot read the image {path}: {reason}. Remove the file, or save it anew") from error
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
+def eight_bits(image: Image.Image) -> Image.Image:
     """The image in mode L or RGB."""
     if image.mode.startswith("I"):  # 16 bits, in Pillow's I;16 or, from some formats, in its 32-bit I
         levels = np.asarray(image)

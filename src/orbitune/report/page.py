@@ -7,8 +7,7 @@ from typing import Any
 
 import jinja2
 
-from orbitune.config import make_config, read_config
-from orbitune.errors import InputError
+from orbitune.config import FitConfig, make_config, read_config
 from orbitune.fitting import CONFIG, read_record, read_result
 from orbitune.learners import FixedRanges, PlainNetwork
 from orbitune.report import sections
@@ -18,7 +17,7 @@ from orbitune.report.predictions import Predictions, read_predictions
 from orbitune.report.scores import Scores
 from orbitune.report.scoring import predict_dataset
 from orbitune.report.words import verdict_sentences
-from orbitune.saving import load_model
+from orbitune.saving import Structure, load_model
 
 REPORT = "report.html"
 
@@ -51,14 +50,13 @@ def write_report(directory: Path, out: Path | None = None, data: str | None = No
     model, structure = load_model(directory)
     config = make_config(read_config(directory / CONFIG), str(directory / CONFIG))
     history = read_history(directory)
-    learned: tuple[str, ...] = ()
-    if structure.orbit is not None and not isinstance(config.settings, FixedRanges | PlainNetwork):
-        learned = structure.orbit.learn or ()
+    learned = learned_parameters(structure, config)
     if data is None:
         predictions, source = read_predictions(directory), f"the test images of {record['data']}"
     else:
         predictions, source = predict_dataset(model, structure, data, config)
-    _check(predictions, directory, structure.image_shape)
+    if predictions is not None:
+        predictions.check_images(structure.image_shape, directory)
 
     sentences = verdict_sentences(result.ranges, learned)
     scores = sections.all_scores(predictions)
@@ -85,12 +83,11 @@ def write_report(directory: Path, out: Path | None = None, data: str | None = No
     return Report(path, " ".join(sentences), result.ranges, {name: s for name, s, _ in scores})
 
 
-def _check(predictions: Predictions | None, directory: Path, image_shape: tuple[int, int, int]) -> None:
-    if predictions is not None and predictions.example_images.shape[1:] != image_shape:
-        raise InputError(
-            f"the predictions in {directory} are about images of shape {predictions.example_images.shape[1:]}, its "
-            f"model about {image_shape}: files of different runs? Give the data instead (orbitune report RUN DATA)"
-        )
+def learned_parameters(structure: Structure, config: FitConfig) -> tuple[str, ...]:
+    """Names of the transform parameters whose range was learned, not given."""
+    if structure.orbit is None or isinstance(config.settings, FixedRanges | PlainNetwork):
+        return ()
+    return structure.orbit.learn or ()
 
 
 def _why_no_scores(predictions: Predictions | None) -> str:

@@ -62,5 +62,6 @@ def plot_ranges(history: list[dict[str, Any]]) -> Figure:
 
 
 def read_history(directory: Path) -> list[dict[str, Any]]:
-    """The lines of history.jsonl."""
-    return [json.loads(line) for line in (directory / HISTORY).read_text().splitlines()]
+    """The lines of history.jsonl; one that is being written at this moment is left out."""
+    text = (directory / HISTORY).read_text()
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

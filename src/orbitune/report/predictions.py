@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orbitune.data import ImageDataset
-from orbitune.errors import CheckpointError
+from orbitune.errors import CheckpointError, InputError
 
 PREDICTIONS = "predictions.npz"
 NUM_EXAMPLES, NUM_UNCERTAIN = 6, 12
@@ -45,6 +45,14 @@ class Predictions:
     def num_test(self) -> int:
         """T."""
         return len(self.labels)
+
+    def check_images(self, image_shape: tuple[int, int, int], directory: Path) -> None:
+        """Raise if the images are not of the shape of the model in the same directory."""
+        if self.example_images.shape[1:] != image_shape:
+            raise InputError(
+                f"the predictions in {directory} are about images of shape {self.example_images.shape[1:]}, its "
+                f"model about {image_shape}: files of different runs? Give the data instead (orbitune report RUN DATA)"
+            )
 
 
 def collect_predictions(

@@ -73,14 +73,14 @@ def describe_ranges(
     ranges: Mapping[str, tuple[float, float]],
     learned: Sequence[str],
     history: list[Record],
-    image_shape: tuple[int, int, int],
+    image_shape: tuple[int, int, int] | None,
 ) -> list[dict[str, Any]]:
     """A card per parameter that was learned or given: its range now and, if it was learned, how it got there."""
     cards = []
     for name, (low, high) in ranges.items():
         if name not in learned and not any((low, high)):  # held at zero: nothing to see
             continue
-        shown = reading(name, *image_shape[1:])
+        shown = reading(name, *(image_shape or ())[1:])
         path = range_path(history, name) if name in learned else None
         status = extent(name, low, high).value if name in learned else "given, not learned"
         cards.append(

@@ -69,11 +69,11 @@ def sweep(
     assert isinstance(orbit, UniformOrbit)  # only these have ranges to sweep
     index = orbit.names.index(name)
     half = NUM_VALUES // 2
-    values = torch.arange(-half, half + 1) / half * _reach(orbit, name)  # the middle is exactly zero
+    values = torch.arange(-half, half + 1) / half * reach(orbit, name)  # the middle is exactly zero
     params = torch.zeros(1, NUM_VALUES, len(orbit.names))
     params[0, :, index] = values
     images = orbit.transform(image[None], params)[0]  # (G, Ch, H, W)
-    mean, low, high = _probabilities(model, images, orbit_size, generator)
+    mean, low, high = probabilities_with_band(model, images, orbit_size, generator)
     elsewhere = mean.clone()
     elsewhere[:, label] = -1
     rival = int(elsewhere.amax(0).argmax())
@@ -93,12 +93,14 @@ def most_changed(orbit: UniformOrbit, images: Float[Tensor, "B Ch H W"], generat
     return int((points - images[:, None]).abs().flatten(1).mean(1).argmax())
 
 
-def _reach(orbit: UniformOrbit, name: str) -> float:
+def reach(orbit: UniformOrbit, name: str) -> float:
+    """How far to either side a parameter is worth varying: beyond its learned range, within its limit."""
     low, high = orbit.ranges()[name]
     return min(max(REACH.get(name, 1.0), 1.5 * max(-low, high)), orbit.limits.get(name, float("inf")))
 
 
-def _probabilities(
+@torch.no_grad()
+def probabilities_with_band(
     model: InvariantGP | OrbitNetwork, images: Tensor, orbit_size: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Class probabilities (G, C), and their quantiles under the posterior of f̂ where there is one."""
