@@ -45,7 +45,7 @@ class PlantedConfig:
     oracle_factors: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5, 2.0)
     network: PlainNetwork = field(default_factory=lambda: PlainNetwork(epochs=12.0))
     learner: CrossFit = field(default_factory=CrossFit)
-    predict_orbit_size: int = 16
+    predict_orbit_size: int = 8
 
 
 def _budget(num_seeds: int, config: PlantedConfig) -> Budget:

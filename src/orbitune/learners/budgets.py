@@ -43,7 +43,6 @@ BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
             "epochs": 3.0,
             "steps": 26,
             "tolerance": 0.1,
-            "look_ahead": 1.2,  # a wider look ahead also feeds shears that stand in for rotation
             "final": {"network": {"epochs": 15.0}, "head_steps": 40, "num_inducing": 200, "orbit_size": 4},
         }
     },

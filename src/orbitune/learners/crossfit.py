@@ -79,7 +79,7 @@ class CrossFit(Learner):
     coordinates: Parameterisation = "log"
     kernel_learning_rate: float = 0.03
     tolerance: float = 0.06
-    look_ahead: float = 1.5
+    look_ahead: float = 1.2
     look_ahead_floor: float = 0.25
     final: FixedRanges = field(default_factory=FixedRanges)
 
