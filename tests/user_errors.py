@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import zipfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +24,14 @@ Rendered by `python scripts/render_errors.py` from `tests/user_mistakes.py`, who
 A mistake on the command line gets a sentence on standard error, and no traceback. The exit code is 2 for a mistake in
 what was asked for, 1 if the system refuses (a full disk, a directory that cannot be made) or `orbitune doctor` finds
 something broken, and 130 after Ctrl-C. In Python every error that Orbitune raises on purpose is an
-`orbitune.errors.OrbituneError`, and a `ValueError` or a `RuntimeError` as well. `…` stands for the current directory.
-Answers in italics are those of typer and scikit-learn, whose words may change with their versions."""
+`orbitune.errors.OrbituneError`, and a `ValueError` or a `RuntimeError` as well. In the app the sentence stands on the
+page; its status is that of the HTTP answer. `…` stands for the current directory. Answers in italics are those of
+typer and scikit-learn, whose words may change with their versions."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is typed, and the answer; ``code`` is the exit code, None in Python.
+    """What is typed, and the answer; ``code`` is the exit code, the status of HTTP in the app, None in Python.
 
     An answer of typer's or scikit-learn's (not ``ours``) may be worded otherwise in another version of theirs.
     """
@@ -55,6 +58,7 @@ def make_files(folder):
         "sizes/dog/b.png": np.zeros((9, 8), np.uint8),
         "broken/cat/a.png": grey,
         "empty/cat/a.png": grey,
+        "coloured/a.png": np.zeros((8, 8, 3), np.uint8),
         "large/cat/a.png": np.full((12, 12), 128, np.uint8),
         "large/dog/b.png": np.full((12, 12), 128, np.uint8),
     }.items():
@@ -64,6 +68,13 @@ def make_files(folder):
     (folder / "broken" / "dog" / "b.png").write_text("no picture")
     (folder / "empty" / "dog").mkdir()
     (folder / "notes.txt").write_text("")
+
+    for name in ("one-class", "sizes", "broken"):
+        shutil.make_archive(folder / name, "zip", folder / name)
+    (folder / "notes.zip").write_text("no zip")
+    for name, member in (("no-images.zip", "notes.txt"), ("outside.zip", "../cat/a.png")):
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            archive.write(folder / "one-class" / "cat" / "a.png", member)
 
     x, y = np.full((6, 8, 8), 0.5, np.float32), np.arange(6) % 2
     holes, one_hot = np.where(np.arange(6)[:, None, None] == 1, np.nan, x).astype(np.float32), np.eye(2)[y]
@@ -86,6 +97,8 @@ def make_files(folder):
     for name in ("finished", "cut-short"):
         (folder / name).mkdir()
         save_model(folder / name, model, image_shape=(1, 8, 8), **names)
+    result = {"ranges": {}, "test_accuracy": None, "plain_network_accuracy": None, "elbo_per_datum": None, "seconds": 1}
+    (folder / "finished" / "result.json").write_text(json.dumps(result | {"config": {}}))
     for name in ("history.jsonl", "checkpoint.safetensors", "augmentation_torch.py"):
         (folder / "finished" / name).write_text("")
     weights = folder / "cut-short" / "model.safetensors"
@@ -100,7 +113,8 @@ def render(mistakes):
     """The page, as Markdown."""
     parts = [INTRODUCTION]
     for section, cases in mistakes.items():
-        code = " exit code |" if cases[0].code is not None else ""
+        kind = cases[0].code
+        code = "" if kind is None else " exit code |" if kind < 100 else " status |"
         lines = [f"| you write | the answer |{code}", "|---|---|" + ("---|" if code else "")]
         for case in cases:
             cells = [

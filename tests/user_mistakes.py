@@ -33,7 +33,7 @@ MISTAKES = {
         ),
         Mistake(
             "orbitune fit sizes/",
-            "the images have 2 different sizes, height×width: 8×8 (sizes/cat/a.png); 9×8 (sizes/dog/b.png). Expected one size for all: resize the files, or load them in Python with load_dataset(…, resize=(height, width))",
+            "the images have 2 different sizes, height×width: 8×8 (sizes/cat/a.png); 9×8 (sizes/dog/b.png). Expected one size for all: bring them to one, say 64×64, with --resize 64 (in Python load_dataset(…, resize=64), in the app a side)",
             2,
         ),
         Mistake(
@@ -121,7 +121,7 @@ MISTAKES = {
         ),
         Mistake(
             "orbitune fit digits --config typo.toml",
-            "unknown key in typo.toml: 'lerner'; choose one of: backbone, baseline_epochs, data, learner, likelihood, orbit, predict_orbit_size, seed, settings, train_size",
+            "unknown key in typo.toml: 'lerner'; choose one of: backbone, baseline_epochs, data, learner, likelihood, orbit, predict_orbit_size, resize, seed, settings, train_size",
             2,
         ),
         Mistake("orbitune fit digits --config type.toml", "type.toml: seed: expected int, got 'x'", 2),
@@ -177,6 +177,16 @@ MISTAKES = {
         Mistake(
             "orbitune predict finished large/",
             "the model was trained on images of shape (1, 8, 8), these have (1, 12, 12)",
+            2,
+        ),
+        Mistake(
+            "orbitune predict finished coloured/",
+            "coloured has coloured images; expected grey ones, like those the model was trained on",
+            2,
+        ),
+        Mistake(
+            "orbitune predict finished broken/dog",
+            "cannot read the image broken/dog/b.png: no image format that Pillow knows. Remove the file, or save it anew",
             2,
         ),
         Mistake(
@@ -381,7 +391,66 @@ MISTAKES = {
         ),
         Mistake(
             'InvariantRegressor(likelihood="poisson").fit(X, y - 1)',
-            "targets of Poisson must be counts 0, 1, 2, …; 2 are not, for example -1",
+            "targets of Poisson must be counts 0, 1, 2, …; 3 are not, for example -1",
+        ),
+    ],
+    "The app: `orbitune app`, once it is open": [
+        Mistake(
+            "upload notes.zip", "this is not a zip file that can be read: File is not a zip file. Make it anew", 400
+        ),
+        Mistake(
+            "upload no-images.zip",
+            "there are no images in this zip; expected one folder per class with images in it (.png, .jpg, .jpeg, .bmp, .tif, .tiff, .webp)",
+            400,
+        ),
+        Mistake(
+            "upload one-class.zip",
+            "one-class.zip has only cat/; expected one sub-folder per class, at least two, with images in them (.png, .jpg, .jpeg, .bmp, .tif, .tiff, .webp), or train/ and test/ with such sub-folders",
+            400,
+        ),
+        Mistake(
+            "upload sizes.zip",
+            "the images have 2 different sizes, height×width: 8×8 (cat/a.png); 9×8 (dog/b.png). Expected one size for all: bring them to one, say 64×64, with --resize 64 (in Python load_dataset(…, resize=64), in the app a side)",
+            400,
+        ),
+        Mistake(
+            "upload broken.zip",
+            "cannot read the image dog/b.png: no image format that Pillow knows. Remove the file, or save it anew",
+            400,
+        ),
+        Mistake(
+            "upload outside.zip",
+            "the zip holds the path '../cat/a.png', which leads out of its folder; nothing was unpacked",
+            400,
+        ),
+        Mistake("image notes.txt", "this is not an image in a format that Pillow knows: try a PNG or JPEG file", 400),
+        Mistake("fit", "choose what to learn from: a known data set, a zip, or a path on this machine", 400),
+        Mistake(
+            "fit no-such-set",
+            "unknown data set (nor is there a folder or file of that name) 'no-such-set'; choose one of: cifar10, digits, fashion-mnist, mnist, pcam, rotated-digits, rotated-mnist",
+            400,
+        ),
+        Mistake("fit no/such/folder", "there is no file or folder no/such/folder (looked from …)", 400),
+        Mistake(
+            "fit one-class",
+            "one-class has only cat/; expected one sub-folder per class, at least two, with images in them (.png, .jpg, .jpeg, .bmp, .tif, .tiff, .webp), or train/ and test/ with such sub-folders",
+            400,
+        ),
+        Mistake(
+            "fit holes.npz",
+            "holes, train: 1 of 6 images contain NaN or infinite pixels; expected numbers in [0, 1]. Leave these images out, or fill the holes",
+            400,
+        ),
+        Mistake("open no-such-run", "there is no run directory no-such-run", 400),
+        Mistake(
+            "open unfinished",
+            "unfinished holds no finished model (model.json is missing). Either it is not the directory of a run, or the run is unfinished: resume it",
+            400,
+        ),
+        Mistake(
+            "open cut-short",
+            "cut-short/model.safetensors is not a readable state of Orbitune: Error while deserializing header: invalid header length",
+            400,
         ),
     ],
 }

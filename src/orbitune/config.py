@@ -42,6 +42,7 @@ class FitConfig:
 
     Attributes:
         data: a known data set, a folder of images, or an .npz file.
+        resize: side to which all images are brought, squeezing those that are not square.
         train_size: use a class-balanced subset of so many training images.
         orbit: the transformations.
         likelihood: "softmax", "gaussian" (regression on one-hot codes), or "bernoulli" (two classes).
@@ -54,6 +55,7 @@ class FitConfig:
     """
 
     data: str = "rotated-digits"
+    resize: int | None = None
     train_size: int | None = None
     orbit: OrbitConfig = field(default_factory=OrbitConfig)
     likelihood: str = "softmax"

@@ -9,7 +9,6 @@ import torch
 
 from orbitune.backbones import MLP, Identity, MnistCNN, PcamNet, ResNet18
 from orbitune.config import OrbitConfig, from_mapping
-from orbitune.data import ImageDataset
 from orbitune.errors import CheckpointError, InputError, unknown_name
 from orbitune.gp import CholeskyPosterior, GPHead, NaturalPosterior
 from orbitune.learners.base import squared_exponential
@@ -45,12 +44,10 @@ class Structure:
     num_inducing: int | None
     natural: bool = True
 
-    def check_images(self, dataset: ImageDataset) -> None:
-        """Raise if the images of a data set are not of the shape the model was trained on."""
-        if dataset.image_shape != self.image_shape:
-            raise InputError(
-                f"the model was trained on images of shape {self.image_shape}, these have {dataset.image_shape}"
-            )
+    def check_shape(self, image_shape: tuple[int, ...]) -> None:
+        """Raise if images (Ch, H, W) are not of the shape the model was trained on."""
+        if image_shape != self.image_shape:
+            raise InputError(f"the model was trained on images of shape {self.image_shape}, these have {image_shape}")
 
 
 def make_orbit(config: OrbitConfig) -> Orbit:

@@ -80,4 +80,6 @@ def test_the_commands_of_the_tutorial_run_in_their_order(tmp_path):
     assert finished.returncode == 0, finished.stderr
     assert (tmp_path / "run" / "report.html").exists() and (tmp_path / "train.py").exists()
     assert len((tmp_path / "predictions" / "predictions.csv").read_text().splitlines()) == 501
+    new = (tmp_path / "new-predictions" / "predictions.csv").read_text().splitlines()
+    assert len(new) == 1 + len(list((tmp_path / "new").iterdir())) > 10
     assert re.search(r"test accuracy 0\.\d+", finished.stdout)

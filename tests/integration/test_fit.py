@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+from PIL import Image
 
 from integration_helpers import orbitune
 from orbitune.training import load_state
@@ -59,7 +60,26 @@ def test_a_finished_run_predicts(demo, tmp_path):
     assert finished.returncode == 0, finished.stderr
     assert set(json.loads(finished.stdout)) >= KEYS
     lines = (tmp_path / "predictions.csv").read_text().splitlines()
-    assert lines[0].startswith("index,predicted,p(0),p(1)") and len(lines) == 1001
+    assert lines[0].startswith("image,predicted,p(0),p(1)") and len(lines) == 1001
+
+
+def test_a_run_on_resized_images_resizes_what_it_predicts(tmp_path):
+    pixels = torch.randint(256, (12, 20, 30), generator=torch.Generator().manual_seed(0), dtype=torch.uint8).numpy()
+    for i, image in enumerate(pixels):
+        path = tmp_path / "photos" / ("cats" if i < 6 else "dogs") / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image[: 12 + i, :20]).save(path)
+    run, photos = str(tmp_path / "run"), tmp_path / "photos"
+    options = ("--backbone", "mlp", "--learner", "fixed", "--budget", "smoke", "--orbit", "rotation", "--quiet")
+    finished = orbitune("fit", str(photos), "--resize", "9", "--out", run, *options)
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads((tmp_path / "run" / "model.json").read_text())["image_shape"] == [1, 9, 9]
+    finished = orbitune("predict", run, str(photos), "--json")
+    assert 0 <= json.loads(finished.stdout)["test_accuracy"] <= 1
+    assert (tmp_path / "run" / "predictions.csv").read_text().splitlines()[1].startswith("cats/0.png,")
+    finished = orbitune("predict", run, str(photos / "dogs"), "--out", str(tmp_path / "dogs"), "--json")
+    assert json.loads(finished.stdout)["test_accuracy"] is None
+    assert len((tmp_path / "dogs" / "predictions.csv").read_text().splitlines()) == 7
 
 
 def test_a_run_is_not_overwritten_but_can_be_asked_for_again(demo):

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from orbitune.data import load_dataset, load_folder
+from orbitune.data.folder import image_names, is_unsorted, load_images
 from orbitune.errors import DataError
 
 
@@ -180,3 +181,36 @@ def test_a_class_only_in_test(folder):
         save(folder / "set" / name / "1.png", 9)
     with pytest.raises(DataError, match=r"has the classes c, which .*train has not"):
         load_folder(folder / "set")
+
+
+# --- images that nobody has sorted
+
+
+def test_the_names_of_images_are_in_the_order_of_the_images(folder):
+    for split, level in (("train", 1), ("test", 3)):
+        save(folder / "set" / split / "2" / "a.bmp", level)
+        save(folder / "set" / split / "10" / "deeper" / "b.TIF", level + 1)
+    assert image_names(folder / "set", "train") == ["train/2/a.bmp", "train/10/deeper/b.TIF"]
+    assert image_names(folder / "set", "test") == ["test/2/a.bmp", "test/10/deeper/b.TIF"]
+    assert image_names(folder, "train")[:2] == ["cats/0.png", "cats/1.png"]
+
+
+def test_a_folder_is_unsorted_without_sub_folders(folder):
+    assert is_unsorted(folder / "cats") and not is_unsorted(folder) and not is_unsorted(folder / "nowhere")
+    (folder / "empty").mkdir()
+    assert not is_unsorted(folder / "empty")
+
+
+def test_unsorted_images_and_single_files_are_loaded_with_their_names(folder):
+    images, names = load_images(folder / "cats", channels=1)
+    assert names == ["0.png", "1.png", "2.png"] and images.shape == (3, 1, 5, 7)
+    torch.testing.assert_close(images[:, 0, 0, 0] * 255, torch.tensor([10.0, 11.0, 12.0]))
+    images, names = load_images(folder / "cats" / "1.png", channels=3, resize=(4, 6))
+    assert names == ["1.png"] and images.shape == (1, 3, 4, 6) and images.is_contiguous()
+
+
+def test_colour_is_not_thrown_away(folder):
+    save(folder / "cats" / "red.png", (200, 0, 0), mode="RGB")
+    assert load_images(folder / "cats", channels=3)[0].shape == (4, 3, 5, 7)
+    with pytest.raises(DataError, match="coloured images; expected grey"):
+        load_images(folder / "cats", channels=1)

@@ -40,8 +40,13 @@ def receive_zip(content: io.RawIOBase | io.BytesIO, name: str, side: int | None,
             data = folder / "images.npz"
             _write_npz(data, dataset)
             shutil.rmtree(folder / "images")
-    except (OrbituneError, OSError):
+    except (OrbituneError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OrbituneError) and not isinstance(
+            error, Refused
+        ):  # about files by the names of the sender
+            unpacked = str(folder / "images")
+            raise Refused(str(error).replace(f"{unpacked}/", "").replace(unpacked, name)) from error
         raise
     return {"data": str(data), "about": about(dataset)}
 

@@ -39,6 +39,10 @@ def fit(
     backbone: Annotated[
         str | None, typer.Option(help="One of: " + ", ".join(BACKBONES) + ". Default: mnist-cnn.")
     ] = None,
+    resize: Annotated[
+        int | None,
+        typer.Option(min=4, help="Bring all images to so many pixels square; needed if they differ in size."),
+    ] = None,
     train_size: Annotated[int | None, typer.Option(min=2, help="Use a balanced subset of so many images.")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file; options given here win over it.")] = None,
     budget: Annotated[Budget, typer.Option(help="smoke: does it run? laptop: two cores. paper: the paper's sizes.")] = (
@@ -58,6 +62,8 @@ def fit(
 
     `orbitune fit photos/ --orbit rotation,translate_x --out run` (photos/cats/*.png, photos/dogs/*.png, …)
 
+    `orbitune fit photos/ --resize 64 --out run` (for photos of different sizes)
+
     `orbitune fit mydata.npz --learner fixed --config ranges.toml --out run`
     """
     if resume:
@@ -69,6 +75,7 @@ def fit(
             "likelihood": likelihood,
             "learner": None if learner is None else learner.value,
             "backbone": backbone,
+            "resize": resize,
             "train_size": train_size,
             "seed": seed,
         }
@@ -85,6 +92,6 @@ def fit(
         preset = BUDGETS[budget.value].get(values.get("learner", "crossfit"), {})
         values["settings"] = {**preset, **values.get("settings", {})}
         resolved = make_config(values, str(config or "configuration"))
-    dataset = load_dataset(resolved.data, seed=resolved.seed)
+    dataset = load_dataset(resolved.data, seed=resolved.seed, resize=resolved.resize)
     result = fitting.fit(resolved, dataset, out, resume=resume, progress=make_progress(quiet, log))
     show_result(result, out, as_json)

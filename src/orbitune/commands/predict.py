@@ -2,25 +2,34 @@
 
 import csv
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import typer
+from jaxtyping import Float
+from torch import Tensor
 
 from orbitune.commands.options import Json
 from orbitune.commands.show import show_result
 from orbitune.data import load_dataset
-from orbitune.fitting import read_result
-from orbitune.saving import load_model
-from orbitune.training.evaluation import class_probabilities
+from orbitune.data.catalog import CATALOG
+from orbitune.data.folder import SUFFIXES, image_names, is_unsorted, load_images
+from orbitune.fitting import read_record, read_result
+from orbitune.saving import Structure, load_model
+from orbitune.training.evaluation import class_probabilities, share_correct
 
 
 def predict(
     run: Annotated[Path, typer.Argument(help="Directory of a finished run.")],
     data: Annotated[
-        str, typer.Argument(help="A known data set, a folder of images, or an .npz; its test part if any.")
+        str,
+        typer.Argument(
+            help="An image, a folder of images, a folder like those to learn from, an .npz, or a known data set (of "
+            "the last three, the test part if there is one)."
+        ),
     ],
     out: Annotated[Path | None, typer.Option(help="Directory for predictions.csv; by default the run's.")] = None,
     orbit_size: Annotated[int, typer.Option(min=1, help="Orbit points averaged per image.")] = 32,
@@ -28,25 +37,60 @@ def predict(
 ) -> None:
     """Predict labels with a trained model: predictions.csv has the label and the probability of every class.
 
-    Example: `orbitune predict run mydata.npz --out predictions`
+    Examples:
+
+    `orbitune predict run new-photos/`
+
+    `orbitune predict run mydata.npz --out predictions`
     """
     started = time.monotonic()
     model, structure = load_model(run)
-    dataset = load_dataset(data)
-    structure.check_images(dataset)
-    split = "test" if dataset.num_test else "train"
-    images, labels = dataset.images(split), dataset.labels(split)
-    probabilities = class_probabilities(model, images, orbit_size, torch.Generator().manual_seed(0))
-    predicted = probabilities.argmax(1)
+    resize = read_record(run)["config"].get("resize") is not None
+    question = read_question(data, structure, resize=resize)
+    probabilities = class_probabilities(model, question.images, orbit_size, torch.Generator().manual_seed(0))
     directory = out or run
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "predictions.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["index", "predicted", *(f"p({name})" for name in structure.class_names)])
-        for index, row in enumerate(probabilities.tolist()):
-            label = structure.class_names[int(predicted[index])]
-            writer.writerow([index, label, *(f"{value:.6f}" for value in row)])
-    names_agree = dataset.class_names == structure.class_names
-    accuracy = (predicted == labels).double().mean().item() if names_agree else None
+    write_predictions(directory / "predictions.csv", question.names, structure.class_names, probabilities)
+    known = question.labels is not None and question.class_names == structure.class_names
+    accuracy = share_correct(probabilities, question.labels) if known else None
     result = replace(read_result(run), test_accuracy=accuracy, seconds=time.monotonic() - started)
     show_result(result, directory, as_json)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Images to predict: (N, Ch, H, W), what to call each, and their labels if somebody knows them."""
+
+    images: Tensor
+    names: list[str]
+    labels: Tensor | None = None
+    class_names: tuple[str, ...] = ()
+
+
+def read_question(data: str, structure: Structure, *, resize: bool) -> Question:
+    """The images, brought to the size of the model if those it learned from were brought to a size."""
+    channels, *size = structure.image_shape
+    height_width = (size[0], size[1]) if resize else None
+    path = Path(data).expanduser()
+    is_name = data.lower().replace("_", "-") in CATALOG
+    if not is_name and (path.suffix.lower() in SUFFIXES if path.is_file() else is_unsorted(path)):
+        images, names = load_images(path, channels=channels, resize=height_width)
+        structure.check_shape(tuple(images.shape[1:]))
+        return Question(images, names)
+    dataset = load_dataset(data, resize=height_width)
+    structure.check_shape(dataset.image_shape)
+    split = "test" if dataset.num_test else "train"
+    images, labels = dataset.images(split), dataset.labels(split)
+    names = image_names(path, split) if path.is_dir() and not is_name else [str(i) for i in range(len(images))]
+    return Question(images, names, labels, dataset.class_names)
+
+
+def write_predictions(
+    path: Path, names: Sequence[str], class_names: Sequence[str], probabilities: Float[Tensor, "N C"]
+) -> None:
+    """One line per image: its name, the most probable class, and the probability of every class."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["image", "predicted", *(f"p({name})" for name in class_names)])
+        for name, row in zip(names, probabilities, strict=True):
+            writer.writerow([name, class_names[int(row.argmax())], *(f"{value:.6f}" for value in row.tolist())])

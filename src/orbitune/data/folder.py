@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
+from jaxtyping import Float32
 from PIL import Image, ImageOps
+from torch import Tensor
 
 from orbitune.data.arrays import from_arrays
-from orbitune.data.dataset import ImageDataset
+from orbitune.data.dataset import ImageDataset, Split, as_float
 from orbitune.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -30,9 +33,7 @@ def load_folder(root: Path, *, resize: Size | None = None) -> ImageDataset:
         root: the folder.
         resize: (H, W) to bring all images to; needed if they differ in size.
     """
-    has_splits = (root / "train").is_dir()
-    train = _class_folders(root / "train" if has_splits else root)
-    test = _class_folders(root / "test") if has_splits and (root / "test").is_dir() else {}
+    train, test = _splits(root)
     strangers = sorted(test.keys() - train.keys())
     if strangers:
         raise DataError(f"{root / 'test'} has the classes {', '.join(strangers)}, which {root / 'train'} has not")
@@ -58,6 +59,48 @@ def load_folder(root: Path, *, resize: Size | None = None) -> ImageDataset:
     )
 
 
+def image_names(root: Path, split: Split) -> list[str]:
+    """Where the images of a split lie within ``root``, in the order in which :func:`load_folder` has them."""
+    train, test = _splits(root)
+    files, _ = _listing(train if split == "train" else test, list(train))
+    return [path.relative_to(root).as_posix() for path in files]
+
+
+def load_images(
+    path: Path, *, channels: int, resize: Size | None = None
+) -> tuple[Float32[Tensor, "N {channels} H W"], list[str]]:
+    """Images that nobody has sorted, and their names: one file, or those that lie directly in a folder.
+
+    Args:
+        path: the file or folder.
+        channels: 1 or 3; grey images are given three channels where colour is expected, but never the other way round.
+        resize: (H, W) to bring all images to; needed if they differ in size.
+    """
+    files = [path] if path.is_file() else _images_among(list(path.iterdir()), path)
+    if not files:
+        raise DataError(f"{path} holds no images; expected some ({', '.join(SUFFIXES)}), or one sub-folder per class")
+    images = _unified([_read_image(file, resize) for file in files], files)
+    if images.shape[-1] > channels:
+        raise DataError(f"{path} has coloured images; expected grey ones, like those the model was trained on")
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).expand(-1, channels, -1, -1)
+    return as_float(pixels.contiguous()), [file.name for file in files]
+
+
+def is_unsorted(folder: Path) -> bool:
+    """Whether images lie directly in a folder, and there are no sub-folders."""
+    if not folder.is_dir():
+        return False
+    below = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))]
+    return not below and any(path.suffix.lower() in SUFFIXES for path in folder.iterdir())
+
+
+def _splits(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
+    """The class folders of training and test images."""
+    has_splits = (root / "train").is_dir()
+    train = _class_folders(root / "train" if has_splits else root)
+    return train, _class_folders(root / "test") if has_splits and (root / "test").is_dir() else {}
+
+
 def _class_folders(folder: Path) -> dict[str, Path]:
     # Hidden folders are made by tools, not by people who sort images.
     folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))]
@@ -72,7 +115,11 @@ def _class_folders(folder: Path) -> dict[str, Path]:
 
 
 def _image_files(folder: Path) -> list[Path]:
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return _images_among(list(folder.rglob("*")), folder)
+
+
+def _images_among(paths: list[Path], folder: Path) -> list[Path]:
+    files = [path for path in paths if path.is_file() and not path.name.startswith(".")]
     images = sorted(path for path in files if path.suffix.lower() in SUFFIXES)
     if len(images) < len(files):
         log.warning("%s: %d files that are no images are left out", folder, len(files) - len(images))
@@ -122,7 +169,7 @@ def _unified(images: list[np.ndarray], paths: list[Path]) -> np.ndarray:
         examples = "; ".join(f"{height}×{width} ({path})" for (height, width), path in list(sizes.items())[:3])
         raise DataError(
             f"the images have {len(sizes)} different sizes, height×width: {examples}. Expected one size for all: "
-            f"resize the files, or load them in Python with load_dataset(…, resize=(height, width))"
+            f"bring them to one, say 64×64, with --resize 64 (in Python load_dataset(…, resize=64), in the app a side)"
         )
     if all(image.ndim == 2 for image in images):
         return np.stack(images)[..., None]

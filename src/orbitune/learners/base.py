@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from orbitune.features import extract_features
 from orbitune.gp import GPHead, Posterior, median_distance, select_inducing
 from orbitune.likelihoods import Gaussian, Likelihood
-from orbitune.model import InvariantGP
+from orbitune.model import InvariantGP, encode_targets
 from orbitune.network import OrbitNetwork
 from orbitune.orbits import Orbit
 from orbitune.training import Run
@@ -46,6 +46,9 @@ class Problem:
     likelihood: Likelihood
     make_backbone: Callable[[], nn.Module]
     make_kernel: Callable[[int, float, float], Kernel] = field(default=squared_exponential)
+
+    def __post_init__(self) -> None:
+        encode_targets(self.likelihood, self.inputs, self.targets)  # raises now what folds would find piece by piece
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ def predict_dataset(
     model: InvariantGP | OrbitNetwork, structure: Structure, data: str, config: FitConfig
 ) -> tuple[Predictions, str]:
     """Probabilities of the test images of a data set (of all its images if it has no test part), and what they are."""
-    dataset = load_dataset(data, seed=config.seed)
-    structure.check_images(dataset)
+    dataset = load_dataset(data, seed=config.seed, resize=config.resize)
+    structure.check_shape(dataset.image_shape)
     if dataset.class_names != structure.class_names:
         raise InputError(
             f"the model knows the classes {', '.join(structure.class_names)}; {dataset.name} has "
