@@ -16,6 +16,10 @@ def python_blocks(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+def bash_blocks(name):
+    return re.findall(r"^```bash\n(.*?)^```", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
 def run_page(page):
     namespace = {"__name__": "__main__"}
     for block in python_blocks(page):
@@ -66,9 +70,9 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
 
 @pytest.mark.slow
 def test_the_commands_of_the_tutorial_run_in_their_order(tmp_path):
-    """As they stand there, but for the installation and the budget."""
-    text = (ROOT / "docs" / "tutorial.md").read_text()
-    _install, *blocks = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    """As they stand there, but for the installation and the budget; then those of two other pages about such a run."""
+    _install, *blocks = bash_blocks("tutorial.md")
+    blocks += [*bash_blocks("faq.md"), "rm run/augmentation_torch.py", *bash_blocks("export.md")]
     (tmp_path / "bin").mkdir()
     for name, arguments in (("orbitune", "-c 'from orbitune.cli import main; main()'"), ("python", "")):
         command = tmp_path / "bin" / name
