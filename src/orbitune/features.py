@@ -1,6 +1,6 @@
 """From inputs to features: the only place where a network runs."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from orbitune.errors import InputError
+from orbitune.inputs import Inputs
 from orbitune.orbits import Orbit
 from orbitune.random import permutation
 
@@ -89,7 +90,7 @@ def evaluating(module: nn.Module) -> Generator[None]:
             part.training = training
 
 
-def chunks_of(inputs: Tensor, orbit_size: int = 1, max_points: int = 2**11) -> tuple[Tensor, ...]:
+def chunks_of(inputs: Inputs, orbit_size: int = 1, max_points: int = 2**11) -> Iterable[Tensor]:
     """Pieces of the inputs, of at most ``max_points`` orbit points: memory does not grow with their number."""
     return inputs.split(max(1, max_points // max(1, orbit_size)))
 

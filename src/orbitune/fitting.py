@@ -59,7 +59,7 @@ def fit(
             dataset = dataset.subset(config.train_size, generator=run.generator)
         num_classes = dataset.num_classes
         problem = Problem(
-            dataset.images("train"),
+            dataset.stored("train"),
             dataset.labels("train"),
             make_orbit(config.orbit),
             make_likelihood(config.likelihood, num_classes),
@@ -99,7 +99,7 @@ def _predict(
     """Class probabilities (T, C) of the test images; None without any."""
     if dataset.x_test is None:
         return None
-    return class_probabilities(model, dataset.images("test"), orbit_size, generator)
+    return class_probabilities(model, dataset.stored("test"), orbit_size, generator)
 
 
 def _accuracy(probabilities: Tensor | None, dataset: ImageDataset) -> float | None:

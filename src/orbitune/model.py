@@ -17,6 +17,7 @@ from orbitune.gp import (
     select_inducing,
 )
 from orbitune.gp.inducing import InducingMethod
+from orbitune.inputs import Inputs, StoredImages
 from orbitune.likelihoods import Likelihood, check_log_concave
 from orbitune.orbits import Orbit
 
@@ -88,7 +89,7 @@ class InvariantGP(nn.Module):
     @torch.no_grad()
     def predict(
         self,
-        inputs: Float[Tensor, "B *event"],
+        inputs: Float[Tensor, "B *event"] | StoredImages,
         orbit_size: int,
         *,
         num_f_samples: int = 256,
@@ -105,7 +106,7 @@ class InvariantGP(nn.Module):
     @torch.no_grad()
     def log_predictive_density(
         self,
-        inputs: Float[Tensor, "B *event"],
+        inputs: Float[Tensor, "B *event"] | StoredImages,
         targets: Shaped[Tensor, "B *T"],
         orbit_size: int,
         *,
@@ -114,14 +115,14 @@ class InvariantGP(nn.Module):
     ) -> Float[Tensor, " B"]:
         """log p(y | x, data) of each target."""
         encoded = self.encode(inputs, targets)
-        chunks, q = chunks_of(inputs, orbit_size), self.head.posterior.law()
+        chunks, q = list(chunks_of(inputs, orbit_size)), self.head.posterior.law()
         densities = [
             self.likelihood.log_predictive(self.marginal(x, orbit_size, generator, q), y, num_f_samples, generator)
             for x, y in zip(chunks, encoded.split(len(chunks[0])), strict=True)
         ]
         return torch.cat(densities)
 
-    def encode(self, inputs: Float[Tensor, "B *event"], targets: Shaped[Tensor, "B *T"]) -> Tensor:
+    def encode(self, inputs: Float[Tensor, "B *event"] | StoredImages, targets: Shaped[Tensor, "B *T"]) -> Tensor:
         """Targets checked, one per input, in the form the likelihood works with."""
         return encode_targets(self.likelihood, inputs, targets)
 
@@ -174,7 +175,7 @@ def build_model(
     return InvariantGP(orbit.to(Z.device), backbone, head, likelihood.to(Z))
 
 
-def encode_targets(likelihood: Likelihood, inputs: Tensor, targets: Tensor) -> Tensor:
+def encode_targets(likelihood: Likelihood, inputs: Inputs, targets: Tensor) -> Tensor:
     """Targets checked, one per input, in the form the likelihood works with, on the inputs' device."""
     if targets.shape[:1] != inputs.shape[:1]:
         raise InputError(

@@ -10,6 +10,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitune.features import check_inputs, chunks_of, evaluating, extract_features, features_of_points
+from orbitune.inputs import StoredImages
 from orbitune.likelihoods import Likelihood
 from orbitune.model import encode_targets, partition
 from orbitune.orbits import Orbit
@@ -34,14 +35,18 @@ class OrbitNetwork(nn.Module):
 
     @torch.no_grad()
     def predict(
-        self, inputs: Float[Tensor, "B *event"], orbit_size: int = 1, *, generator: torch.Generator | None = None
+        self,
+        inputs: Float[Tensor, "B *event"] | StoredImages,
+        orbit_size: int = 1,
+        *,
+        generator: torch.Generator | None = None,
     ) -> Float[Tensor, "B C"]:
         """E[y | f̂]; for labels, class probabilities."""
         with evaluating(self.backbone):
             f = torch.cat([self(chunk, orbit_size, generator) for chunk in chunks_of(inputs, orbit_size)])
         return self.likelihood.conditional_mean(f)
 
-    def encode(self, inputs: Float[Tensor, "B *event"], targets: Shaped[Tensor, "B *T"]) -> Tensor:
+    def encode(self, inputs: Float[Tensor, "B *event"] | StoredImages, targets: Shaped[Tensor, "B *T"]) -> Tensor:
         """Targets checked, in the form the likelihood works with."""
         return encode_targets(self.likelihood, inputs, targets)
 
@@ -56,7 +61,7 @@ def build_network(
     orbit: Orbit,
     make_backbone: Callable[[], nn.Module],
     likelihood: Likelihood,
-    example: Float[Tensor, "B *event"],
+    example: Float[Tensor, "B *event"] | StoredImages,
     generator: torch.Generator,
 ) -> OrbitNetwork:
     """A fresh network with a readout of the right size; its initial weights come from the generator."""
@@ -66,5 +71,5 @@ def build_network(
             backbone = backbone.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]
         with torch.no_grad(), evaluating(backbone):
             num_features = extract_features(backbone, example[:2]).shape[1]
-        readout = nn.Linear(num_features, likelihood.num_outputs).to(example)
+        readout = nn.Linear(num_features, likelihood.num_outputs).to(example.device, example.dtype)
     return OrbitNetwork(orbit, backbone, readout, likelihood)

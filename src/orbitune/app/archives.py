@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 
 from orbitune.app.refusal import Refused
-from orbitune.data.folder import SUFFIXES
+from orbitune.data.image_files import SUFFIXES
 
 MAX_ARCHIVE_BYTES = 500 * 2**20
 MAX_UNPACKED_BYTES = 2 * 2**30

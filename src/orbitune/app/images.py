@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from orbitune.app.refusal import Refused
-from orbitune.data.folder import eight_bits
+from orbitune.data.image_files import eight_bits
 
 MAX_PIXELS = 50_000_000
 """A file of a few bytes can claim to be a picture of terabytes; the largest cameras stay below this."""

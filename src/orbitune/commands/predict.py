@@ -16,8 +16,10 @@ from orbitune.commands.options import Json
 from orbitune.commands.show import show_result
 from orbitune.data import load_dataset
 from orbitune.data.catalog import CATALOG
-from orbitune.data.folder import SUFFIXES, image_names, is_unsorted, load_images
+from orbitune.data.folder import image_names, is_unsorted, load_images
+from orbitune.data.image_files import SUFFIXES
 from orbitune.fitting import read_record, read_result
+from orbitune.inputs import StoredImages
 from orbitune.saving import Structure, load_model
 from orbitune.training.evaluation import class_probabilities, share_correct
 
@@ -61,7 +63,7 @@ def predict(
 class Question:
     """Images to predict: (N, Ch, H, W), what to call each, and their labels if somebody knows them."""
 
-    images: Tensor
+    images: StoredImages
     names: list[str]
     labels: Tensor | None = None
     class_names: tuple[str, ...] = ()
@@ -80,7 +82,7 @@ def read_question(data: str, structure: Structure, *, resize: bool) -> Question:
     dataset = load_dataset(data, resize=height_width)
     structure.check_shape(dataset.image_shape)
     split = "test" if dataset.num_test else "train"
-    images, labels = dataset.images(split), dataset.labels(split)
+    images, labels = dataset.stored(split), dataset.labels(split)
     names = image_names(path, split) if path.is_dir() and not is_name else [str(i) for i in range(len(images))]
     return Question(images, names, labels, dataset.class_names)
 

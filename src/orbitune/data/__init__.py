@@ -6,6 +6,7 @@ from orbitune.data.dataset import ImageDataset
 from orbitune.data.digits import load_digits, rotated_digits
 from orbitune.data.fetch import REMOTE, fetch
 from orbitune.data.folder import load_folder
+from orbitune.data.items import from_items
 from orbitune.data.locations import data_dir
 from orbitune.data.npz import load_npz
 from orbitune.data.planting import plant, plant_dataset
@@ -19,6 +20,7 @@ __all__ = [
     "dataset_table",
     "fetch",
     "from_arrays",
+    "from_items",
     "load_dataset",
     "load_digits",
     "load_folder",

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbitune.data.allocation import contiguous
 from orbitune.data.dataset import ImageDataset
 from orbitune.errors import DataError, unknown_name
 
@@ -84,8 +85,7 @@ def _pixels(x: Array, layout: Layout, what: str) -> Tensor:
             array = array.astype(np.uint8, copy=False)
         case _:
             raise DataError(f"{what}: pixels must be integers, floats or booleans, got an array of {array.dtype}")
-    array = np.ascontiguousarray(array)
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    return torch.from_numpy(contiguous(array))
 
 
 def channels_first(array: np.ndarray, layout: str, what: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from jaxtyping import Float32, Int64, Shaped
 from torch import Tensor
 
 from orbitune.errors import DataError, unknown_name
+from orbitune.inputs import StoredImages, as_float
 from orbitune.random import permutation
 
 Split = Literal["train", "test"]
@@ -98,6 +99,10 @@ class ImageDataset:
         """The images of a split as float32 in [0, 1], all of them or those of ``index``: (B, Ch, H, W)."""
         return as_float(self._pixels(split)[index])
 
+    def stored(self, split: Split = "train") -> StoredImages:
+        """The images of a split, to be read when they are needed."""
+        return StoredImages(self._pixels(split))
+
     def labels(self, split: Split = "train", index: Int64[Tensor, " B"] | slice = slice(None)) -> Int64[Tensor, " B"]:
         """The classes of a split, all of them or those of ``index``: (B,)."""
         self._pixels(split)
@@ -140,11 +145,6 @@ class ImageDataset:
                 f"train/), or set some of the training images aside"
             )
         return self.x_test
-
-
-def as_float(pixels: Shaped[Tensor, "N Ch H W"]) -> Float32[Tensor, "N Ch H W"]:
-    """Pixels as float32 in [0, 1], bytes divided by 255."""
-    return pixels.to(torch.float32) / 255 if pixels.dtype == torch.uint8 else pixels
 
 
 def balanced_choice(

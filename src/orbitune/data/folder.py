@@ -1,25 +1,15 @@
 """Images in folders: one sub-folder per class, or train/ and test/ with such sub-folders."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
-from jaxtyping import Float32
-from PIL import Image, ImageOps
-from torch import Tensor
 
 from orbitune.data.arrays import from_arrays
-from orbitune.data.dataset import ImageDataset, Split, as_float
+from orbitune.data.dataset import ImageDataset, Split
+from orbitune.data.image_files import SUFFIXES, Size, images_among, read_images
 from orbitune.errors import DataError
-
-log = logging.getLogger(__name__)
-
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-
-Size = tuple[int, int]
-"""Height and width."""
+from orbitune.inputs import StoredImages
 
 
 def load_folder(root: Path, *, resize: Size | None = None) -> ImageDataset:
@@ -47,7 +37,7 @@ def load_folder(root: Path, *, resize: Size | None = None) -> ImageDataset:
     class_names = list(train)
     files, labels = _listing(train, class_names)
     test_files, test_labels = _listing(test, class_names)
-    images = _unified([_read_image(path, resize) for path in files + test_files], files + test_files)
+    images = read_images(files + test_files, resize)
     return from_arrays(
         images[: len(files)],
         labels,
@@ -55,7 +45,7 @@ def load_folder(root: Path, *, resize: Size | None = None) -> ImageDataset:
         test_labels if test_files else None,
         name=root.resolve().name,
         class_names=class_names,
-        layout="NHWC",
+        layout="NCHW",
     )
 
 
@@ -66,9 +56,7 @@ def image_names(root: Path, split: Split) -> list[str]:
     return [path.relative_to(root).as_posix() for path in files]
 
 
-def load_images(
-    path: Path, *, channels: int, resize: Size | None = None
-) -> tuple[Float32[Tensor, "N {channels} H W"], list[str]]:
+def load_images(path: Path, *, channels: int, resize: Size | None = None) -> tuple[StoredImages, list[str]]:
     """Images that nobody has sorted, and their names: one file, or those that lie directly in a folder.
 
     Args:
@@ -76,14 +64,14 @@ def load_images(
         channels: 1 or 3; grey images are given three channels where colour is expected, but never the other way round.
         resize: (H, W) to bring all images to; needed if they differ in size.
     """
-    files = [path] if path.is_file() else _images_among(list(path.iterdir()), path)
+    files = [path] if path.is_file() else images_among(list(path.iterdir()), path)
     if not files:
         raise DataError(f"{path} holds no images; expected some ({', '.join(SUFFIXES)}), or one sub-folder per class")
-    images = _unified([_read_image(file, resize) for file in files], files)
-    if images.shape[-1] > channels:
+    images = read_images(files, resize)
+    if images.shape[1] > channels:
         raise DataError(f"{path} has coloured images; expected grey ones, like those the model was trained on")
-    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).expand(-1, channels, -1, -1)
-    return as_float(pixels.contiguous()), [file.name for file in files]
+    pixels = torch.from_numpy(images).expand(-1, channels, -1, -1)
+    return StoredImages(pixels), [file.name for file in files]
 
 
 def is_unsorted(folder: Path) -> bool:
@@ -115,62 +103,9 @@ def _class_folders(folder: Path) -> dict[str, Path]:
 
 
 def _image_files(folder: Path) -> list[Path]:
-    return _images_among(list(folder.rglob("*")), folder)
-
-
-def _images_among(paths: list[Path], folder: Path) -> list[Path]:
-    files = [path for path in paths if path.is_file() and not path.name.startswith(".")]
-    images = sorted(path for path in files if path.suffix.lower() in SUFFIXES)
-    if len(images) < len(files):
-        log.warning("%s: %d files that are no images are left out", folder, len(files) - len(images))
-    return images
+    return images_among(list(folder.rglob("*")), folder)
 
 
 def _listing(folders: dict[str, Path], class_names: Sequence[str]) -> tuple[list[Path], list[int]]:
     pairs = [(file, class_names.index(name)) for name, folder in folders.items() for file in _image_files(folder)]
     return [file for file, _ in pairs], [label for _, label in pairs]
-
-
-def _read_image(path: Path, resize: Size | None) -> np.ndarray:
-    """Pixels as uint8: (H, W) if grey, (H, W, 3) if coloured."""
-    try:
-        with Image.open(path) as opened:
-            image = eight_bits(ImageOps.exif_transpose(opened))
-            if resize is not None:
-                image = image.resize((resize[1], resize[0]), Image.Resampling.BILINEAR)
-            return np.asarray(image)
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
-        reason = "no image format that Pillow knows" if isinstance(error, Image.UnidentifiedImageError) else error
-        raise DataError(f"cannot read the image {path}: {reason}. Remove the file, or save it anew") from error
-
-
-def eight_bits(image: Image.Image) -> Image.Image:
-    """The image in mode L or RGB."""
-    if image.mode.startswith("I"):  # 16 bits, in Pillow's I;16 or, from some formats, in its 32-bit I
-        levels = np.asarray(image)
-        if levels.min() < 0 or levels.max() > 65535:
-            raise ValueError("it has 32-bit grey levels, of which we cannot know the scale; expected 8 or 16 bits")
-        return Image.fromarray((levels / 257).round().astype(np.uint8))
-    if image.mode == "F":
-        raise ValueError("it has floating-point pixels, of which we cannot know the scale; expected 8 or 16 bits")
-    mode = "L" if image.mode in ("1", "L", "LA") else "RGB"
-    if image.has_transparency_data:
-        paper = Image.new("RGBA", image.size, "white")
-        image = Image.alpha_composite(paper, image.convert("RGBA"))
-    return image.convert(mode)
-
-
-def _unified(images: list[np.ndarray], paths: list[Path]) -> np.ndarray:
-    """All images as one array (N, H, W, 1) or (N, H, W, 3)."""
-    sizes = {}
-    for image, path in zip(images, paths, strict=True):
-        sizes.setdefault(image.shape[:2], path)
-    if len(sizes) > 1:
-        examples = "; ".join(f"{height}×{width} ({path})" for (height, width), path in list(sizes.items())[:3])
-        raise DataError(
-            f"the images have {len(sizes)} different sizes, height×width: {examples}. Expected one size for all: "
-            f"bring them to one, say 64×64, with --resize 64 (in Python load_dataset(…, resize=64), in the app a side)"
-        )
-    if all(image.ndim == 2 for image in images):
-        return np.stack(images)[..., None]
-    return np.stack([image if image.ndim == 3 else np.stack([image] * 3, axis=-1) for image in images])

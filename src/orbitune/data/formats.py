@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from orbitune.data import allocation
+from orbitune.data.allocation import allocate
 from orbitune.errors import DataError
 
 _DAMAGE = (OSError, EOFError, KeyError, ValueError, zlib.error, tarfile.TarError, zipfile.BadZipFile, struct.error)
@@ -85,12 +87,31 @@ def read_npz(path: Path, required: Sequence[str]) -> dict[str, np.ndarray]:
         archive = np.load(file, allow_pickle=False)
         if isinstance(archive, np.ndarray):
             raise ValueError("it is one array (.npy), not an archive of several")
-        arrays = {key: archive[key] for key in archive.files}
+        arrays = {key: _read_member(archive, key) for key in archive.files}
     missing = [key for key in required if key not in arrays]
     if missing:
         there = ", ".join(f"{key} {array.shape}" for key, array in arrays.items()) or "nothing"
         raise DataError(f"{path} has no {' and no '.join(missing)}; expected {', '.join(required)}, got {there}")
     return arrays
+
+
+def _read_member(archive: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
+    """One array of an ``.npz`` file; from a temporary file if it is too large for the memory."""
+    member = archive.zip.getinfo(f"{key}.npy" if f"{key}.npy" in archive.zip.NameToInfo else key)  # ty: ignore
+    if member.file_size <= allocation.MAX_IN_MEMORY:
+        return archive[key]
+    with archive.zip.open(member) as packed:  # ty: ignore
+        version = np.lib.format.read_magic(packed)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read_header(packed)
+        if dtype.hasobject or fortran:
+            raise ValueError(f"{key} holds Python objects, or is in Fortran's order")
+        array = allocate(shape, dtype)
+        flat = array.reshape(-1).view(np.uint8)
+        for start in range(0, flat.size, 2**24):
+            piece = flat[start : start + 2**24]
+            piece[:] = np.frombuffer(packed.read(piece.size), np.uint8)  # too few bytes do not fit
+        return array
 
 
 def read_h5(path: Path, key: str) -> np.ndarray:
@@ -104,4 +125,7 @@ def read_h5(path: Path, key: str) -> np.ndarray:
     with reading(path, f"an HDF5 file with an array {key!r}"), h5py.File(path, "r") as file:
         if key not in file:
             raise ValueError(f"it holds {', '.join(file) or 'nothing'}")
-        return file[key][...]
+        array = allocate(file[key].shape, file[key].dtype)
+        if array.size:
+            file[key].read_direct(array)
+        return array

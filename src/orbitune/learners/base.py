@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from orbitune.features import extract_features
 from orbitune.gp import GPHead, Posterior, median_distance, select_inducing
+from orbitune.inputs import Inputs
 from orbitune.likelihoods import Gaussian, Likelihood
 from orbitune.model import InvariantGP, encode_targets
 from orbitune.network import OrbitNetwork
@@ -32,7 +33,7 @@ class Problem:
     """What is to be learned, and from what.
 
     Attributes:
-        inputs: (N, …) training inputs.
+        inputs: (N, …) training inputs: a tensor, or images that are read when they are needed.
         targets: (N, …) one target per input.
         orbit: the family of transformations, at its initial ranges.
         likelihood: of the targets.
@@ -40,7 +41,7 @@ class Problem:
         make_kernel: a kernel on features, from their number, a lengthscale (the median distance) and a variance.
     """
 
-    inputs: Tensor
+    inputs: Inputs
     targets: Tensor
     orbit: Orbit
     likelihood: Likelihood
@@ -68,7 +69,7 @@ class Learner(ABC):
 
 
 def choose_inducing(
-    backbone: nn.Module, inputs: Tensor, num_inducing: int, problem: Problem, generator: torch.Generator
+    backbone: nn.Module, inputs: Inputs, num_inducing: int, problem: Problem, generator: torch.Generator
 ) -> dict[str, Tensor]:
     """Inducing inputs Z (M, D) by greedy variance, and the median distance, of the features of ``inputs``.
 
@@ -110,7 +111,7 @@ def objective_of(likelihood: Likelihood) -> ObjectiveName:
 
 
 @torch.no_grad()
-def frozen_features(model: InvariantGP, inputs: Tensor, orbit_size: int, seed: int) -> Tensor:
+def frozen_features(model: InvariantGP, inputs: Inputs, orbit_size: int, seed: int) -> Tensor:
     """Features (N, S, D) of one orbit per input, the same for the same seed."""
     generator = torch.Generator().manual_seed(seed)
     chunks = [model.orbit_features(chunk, orbit_size, generator=generator).values[:, 0] for chunk in inputs.split(100)]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from orbitune.gp import CholeskyPosterior, NaturalPosterior
+from orbitune.inputs import take
 from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of, training_elbo
 from orbitune.likelihoods import Gaussian
 from orbitune.model import InvariantGP
@@ -57,7 +58,9 @@ class CoordinateAscent(Learner):
             train(network, problem.inputs, problem.targets, pretrain, run)
         chosen = run.once(
             "inducing",
-            lambda: choose_inducing(network.backbone, problem.inputs[:5000], self.num_inducing, problem, run.generator),
+            lambda: choose_inducing(
+                network.backbone, take(problem.inputs, slice(5000)), self.num_inducing, problem, run.generator
+            ),
         )
         if self.lengthscale is not None:
             chosen = {**chosen, "lengthscale": chosen["lengthscale"].new_tensor(self.lengthscale)}

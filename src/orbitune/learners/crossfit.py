@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orbitune.errors import InputError
 from orbitune.gp import NaturalPosterior, OrbitFeatures
+from orbitune.inputs import take
 from orbitune.learners.base import (
     Learner,
     Outcome,
@@ -172,7 +173,7 @@ class CrossFit(Learner):
             steps=steps_of(epochs, len(seen), self.network_batch_size),
             batch_size=self.network_batch_size,
         )
-        train(network, problem.inputs[seen], problem.targets[seen], phase, run)
+        train(network, take(problem.inputs, seen), problem.targets[seen], phase, run)
 
     def _new_head(
         self,
@@ -189,7 +190,11 @@ class CrossFit(Learner):
         chosen = run.once(
             f"round {r}/inducing {k + 1}",
             lambda: choose_inducing(
-                network.backbone, problem.inputs[held[: self.warm_inputs]], self.num_inducing, problem, run.generator
+                network.backbone,
+                take(problem.inputs, held[: self.warm_inputs]),
+                self.num_inducing,
+                problem,
+                run.generator,
             ),
         )
         head = make_head(chosen, problem, NaturalPosterior)
@@ -207,7 +212,7 @@ class CrossFit(Learner):
         seed = run.once(f"round {r}/warm seed {k + 1}", lambda: draw_seed(run.generator))
         hyper_parameters = [*model.head.kernel.parameters(), *model.likelihood.parameters()]
         optimiser = torch.optim.Adam(hyper_parameters, lr=3 * self.kernel_learning_rate, betas=(0.9, 0.99))
-        inputs, targets = problem.inputs[held[: self.warm_inputs]], problem.targets[held[: self.warm_inputs]]
+        inputs, targets = take(problem.inputs, held[: self.warm_inputs]), problem.targets[held[: self.warm_inputs]]
         encoded = model.encode(inputs, targets)
         batches = Minibatches(len(inputs), 500, run.generator)
         features: Tensor | None = None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from orbitune.gp import NaturalPosterior
+from orbitune.inputs import take
 from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, steps_of, training_elbo
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
@@ -102,7 +103,9 @@ class FixedRanges(Learner):
         network.backbone.eval()
         chosen = run.once(
             "fixed/inducing",
-            lambda: choose_inducing(network.backbone, problem.inputs[:5000], self.num_inducing, problem, run.generator),
+            lambda: choose_inducing(
+                network.backbone, take(problem.inputs, slice(5000)), self.num_inducing, problem, run.generator
+            ),
         )
         head = make_head(chosen, problem, NaturalPosterior)
         model = InvariantGP(problem.orbit, network.backbone, head, problem.likelihood.to(head.Z))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from orbitune.gp import CholeskyPosterior, NaturalPosterior
+from orbitune.inputs import take
 from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of, training_elbo
 from orbitune.model import InvariantGP
 from orbitune.network import build_network
@@ -33,7 +34,7 @@ class Joint(Learner):
         chosen = run.once(
             "inducing",
             lambda: choose_inducing(
-                network.backbone.eval(), problem.inputs[:5000], self.num_inducing, problem, run.generator
+                network.backbone.eval(), take(problem.inputs, slice(5000)), self.num_inducing, problem, run.generator
             ),
         )
         make_posterior = NaturalPosterior if self.natural_rate else partial(CholeskyPosterior, initial_variance=0.01)

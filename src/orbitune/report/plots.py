@@ -8,12 +8,13 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from orbitune.inputs import Inputs
 from orbitune.orbits import Orbit
 from orbitune.training.run import HISTORY
 
 
 def save_pictures(
-    directory: Path, orbit: Orbit, images: Tensor, class_names: tuple[str, ...], labels: Tensor
+    directory: Path, orbit: Orbit, images: Inputs, class_names: tuple[str, ...], labels: Tensor
 ) -> list[Path]:
     """orbit.png and ranges.png in a run directory."""
     orbit_path, ranges_path = directory / "orbit.png", directory / "ranges.png"

@@ -29,7 +29,7 @@ def predict_dataset(
     if dataset.x_test is None:
         dataset = replace(dataset, x_test=dataset.x_train, y_test=dataset.y_train)
         source = f"all images of {dataset.name}, which has no test part: if the model learned from them, too good"
-    images = dataset.images("test")
+    images = dataset.stored("test")
     invariant, single = (
         class_probabilities(each, images, orbit_size, torch.Generator().manual_seed(config.seed))
         for each, orbit_size in ((model, config.predict_orbit_size), (without_orbit(model), 1))

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from orbitune.features import evaluating
+from orbitune.inputs import Inputs
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.objectives import sample_elbo
@@ -11,7 +12,7 @@ from orbitune.orbits import IdentityOrbit
 
 
 def class_probabilities(
-    model: InvariantGP | OrbitNetwork, inputs: Tensor, orbit_size: int, generator: torch.Generator
+    model: InvariantGP | OrbitNetwork, inputs: Inputs, orbit_size: int, generator: torch.Generator
 ) -> Tensor:
     """The probability of every class, (N, C)."""
     return both_classes(model.predict(inputs, orbit_size, generator=generator))
@@ -35,7 +36,7 @@ def share_correct(probabilities: Tensor, labels: Tensor) -> float:
 
 
 def accuracy(
-    model: InvariantGP | OrbitNetwork, inputs: Tensor, labels: Tensor, orbit_size: int, generator: torch.Generator
+    model: InvariantGP | OrbitNetwork, inputs: Inputs, labels: Tensor, orbit_size: int, generator: torch.Generator
 ) -> float:
     """The share of labels that the most probable class gets right."""
     return share_correct(class_probabilities(model, inputs, orbit_size, generator), labels)
@@ -44,7 +45,7 @@ def accuracy(
 @torch.no_grad()
 def mean_elbo(
     model: InvariantGP,
-    inputs: Tensor,
+    inputs: Inputs,
     targets: Tensor,
     orbit_size: int,
     generator: torch.Generator,

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from orbitune.errors import unknown_name
+from orbitune.inputs import Inputs
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.objectives import (
@@ -25,7 +26,7 @@ from orbitune.training.run import Run
 LOG_EVERY = 10
 
 
-def train(model: InvariantGP | OrbitNetwork, inputs: Tensor, targets: Tensor, phase: Phase, run: Run) -> None:
+def train(model: InvariantGP | OrbitNetwork, inputs: Inputs, targets: Tensor, phase: Phase, run: Run) -> None:
     """Train the groups of a phase on (N, …) inputs and (N, …) targets; everything else stays bit-identical.
 
     The model must be tracked by the run. Parameters that the user has fixed (``requires_grad_(False)``) stay fixed.
