@@ -1,5 +1,6 @@
 """Data sets of PyTorch, torchvision and Hugging Face, item by item."""
 
+import io
 from types import MappingProxyType
 
 import numpy as np
@@ -122,9 +123,15 @@ def test_what_cannot_be_read_is_a_sentence(items, message):
 
 @pytest.mark.filterwarnings("default")  # of its own dependencies
 def test_hugging_face_itself():
-    datasets = pytest.importorskip("datasets")
+    datasets, arrow = pytest.importorskip("datasets"), pytest.importorskip("pyarrow")
     features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog", "owl"])})
-    images = [Image.fromarray(p) for p in PIXELS]
-    items = datasets.Dataset.from_dict({"image": images, "label": LABELS}, features=features)
+    files = []
+    for pixels in PIXELS:
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "PNG")
+        files.append({"bytes": file.getvalue(), "path": None})
+    table = arrow.table({"image": arrow.array(files, type=features["image"].pa_type), "label": arrow.array(LABELS)})
+    info = datasets.DatasetInfo(features=features)
+    items = datasets.Dataset(datasets.table.InMemoryTable(table), info=info, fingerprint="test")
     dataset = from_items(items)
     assert dataset.class_names == ("cat", "dog", "owl") and torch.equal(dataset.x_train[:, 0], torch.from_numpy(PIXELS))
