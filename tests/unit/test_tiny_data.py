@@ -10,7 +10,7 @@ from orbitune.config import make_learner
 from orbitune.errors import InputError
 from orbitune.learners import LEARNERS, CrossFit, FixedRanges, PlainNetwork, Problem
 from orbitune.learners.base import steps_of
-from orbitune.learners.crossfit import RoundSummary
+from orbitune.learners.rounds import RoundSummary
 from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.orbits import AffineOrbit, IdentityOrbit
 from orbitune.training import Run, Schedule, run

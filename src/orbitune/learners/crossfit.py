@@ -2,7 +2,6 @@
 
 import copy
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -24,6 +23,7 @@ from orbitune.learners.base import (
 )
 from orbitune.learners.fixed import FixedRanges
 from orbitune.learners.look_ahead import LookAhead
+from orbitune.learners.rounds import RoundSummary, settled
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
 from orbitune.objectives import natural_gradient_step, sample_bound, sample_elbo, unbiased_elbo
@@ -143,7 +143,7 @@ class CrossFit(Learner):
                 group["lr"] = group["initial_lr"] * self.decay ** max(0, r - self.decay_from + 1)
             summary = self._ascend(models, held_out, optimiser, r, problem, run)
             rounds.append(run.once(f"round {r}/summary", summary.state_dict))
-            if self._settled(rounds) or run.late:
+            if settled(rounds, self.tolerance) or run.late:
                 break
         # The mean over the last round's second half is steadier than where its last step happened to end.
         torch.nn.utils.vector_to_parameters(rounds[-1]["parameters"], orbit.parameters())
@@ -241,7 +241,7 @@ class CrossFit(Learner):
         r: int,
         problem: Problem,
         run: Run,
-    ) -> "RoundSummary":
+    ) -> RoundSummary:
         """Raise the evidence of all folds together in φ, and of each in its own q(u), kernel and likelihood."""
         orbit = models[0].orbit
         hyper_parameters = [p for m in models for p in (*m.head.kernel.parameters(), *m.likelihood.parameters())]
@@ -284,45 +284,6 @@ class CrossFit(Learner):
 
     def _natural_step(self, model: InvariantGP, terms: Any, rate: float, run: Run) -> None:
         natural_gradient_step(model, terms, rate=rate, num_f_samples=self.num_f_samples, generator=run.generator)
-
-    def _settled(self, rounds: list[dict[str, Any]]) -> bool:
-        """No bound has moved by more than the tolerance over each of the last two rounds."""
-        if len(rounds) < 3:
-            return False
-        last = [torch.tensor(summary["bounds"]) for summary in rounds[-3:]]
-        return all((after - before).abs().max() < self.tolerance for before, after in pairwise(last))
-
-
-class RoundSummary:
-    """Means over the second half of a round: of φ in the optimiser's coordinates, of its bounds, of the evidence.
-
-    Of a round that was cut short before, the values of its last step.
-    """
-
-    def __init__(self) -> None:
-        self.num, self.elbo = 0, 0.0
-        self.parameters = torch.zeros(0)
-        self.bounds: list[float] = []
-
-    def add(self, orbit: Orbit, elbo: float, *, average: bool) -> None:
-        """Take in one step: into the means, or in place of the one before."""
-        parameters = torch.nn.utils.parameters_to_vector(orbit.parameters()).detach()
-        bounds = [bound for pair in orbit.ranges().values() for bound in pair]
-        self.num += average
-        if self.num <= 1:
-            self.parameters, self.bounds, self.elbo = parameters, bounds, elbo
-            return
-        self.parameters = self.parameters + (parameters - self.parameters) / self.num
-        self.bounds = [old + (new - old) / self.num for old, new in zip(self.bounds, bounds, strict=True)]
-        self.elbo += (elbo - self.elbo) / self.num
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return dict(vars(self))
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Put it back."""
-        vars(self).update(state_dict)
 
 
 def _step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
