@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from app_helpers import class_folders, save_run, serving, zip_file
+from app_helpers import Client, class_folders, save_run, serving, zip_file
 from integration_helpers import orbitune
 
 pytestmark = pytest.mark.slow  # starts the program, fits, and a browser
@@ -160,3 +162,38 @@ def test_in_a_browser_a_sketch_is_predicted_and_a_mistake_is_shown(browser, run,
             "document.querySelector('#open-form button').click()"
         )
         wait_for(lambda: "There is no run directory" in text(browser, "open-error"))
+
+
+def test_in_a_browser_a_fit_that_fails_says_why_and_keeps_saying_it(browser, tmp_path):
+    with serving(None, tmp_path / "work") as client:
+        data = client.send_file("/api/upload?name=tiny.zip", zip_file(class_folders(size=(3, 3))))[1]["data"]
+        browser.get(client.url)
+        wait_for(lambda: browser.execute_script("return document.querySelectorAll('#data option').length") > 2)
+        browser.execute_script(
+            "const data = document.getElementById('data'); data.value = data.options[data.options.length - 1].value;"
+            "data.dispatchEvent(new Event('change')); document.getElementById('path').value = arguments[0];"
+            "document.getElementById('budget').value = 'smoke'; document.getElementById('start').click()",
+            data,
+        )
+        wait_for(lambda: "It failed: " in text(browser, "fit-message"))
+        time.sleep(1)
+        assert "(3, 3, 3)" in text(browser, "fit-message")
+        assert browser.find_element("id", "fit-message").is_displayed()
+        assert not browser.execute_script("return document.getElementById('side').closest('label').hidden")
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM"])
+def test_when_the_terminal_goes_the_fit_is_saved(name, tmp_path):
+    command = [sys.executable, "-m", "orbitune", "app", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path) as app:
+        try:
+            port, token = re.search(r":(\d+)/\?token=(\S+)", app.stdout.readline()).groups()
+            client = Client(SimpleNamespace(url="", server_port=int(port), token=token))
+            client.post("/api/fit", {"data": "digits", "train_size": 200, "orbit": ["rotation"]})
+            wait_for(lambda: client.get("/api/fit")[1]["seconds"] > 0)
+            directory = Path(client.get("/api/fit")[1]["directory"])
+            app.send_signal(getattr(signal, name))
+            assert app.wait(timeout=120) == 0
+        finally:
+            app.kill()
+    assert (directory / "checkpoint.safetensors").exists()

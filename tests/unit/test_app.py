@@ -1,20 +1,24 @@
 """The app's endpoints, through a real server on a free port."""
 
+import http.client
+import io
 import json
 import re
 import socket
 import stat
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 import torch
+from PIL import Image
 
 from app_helpers import class_folders, image_file, save_run, serving, zip_file
-from orbitune.app.api import Api
+from orbitune.app.api import Api, Endpoint
 from orbitune.app.archives import unpack_images
 from orbitune.app.explorer import NUM_DRAWS, NUM_STOPS, Explorer, sketch_style
-from orbitune.app.fits import fit_options
+from orbitune.app.fits import Fit, Fits, fit_options
 from orbitune.app.images import png_uri, read_upload, read_uri
 from orbitune.app.refusal import Refused
 from orbitune.app.server import FILES, AppServer
@@ -275,6 +279,37 @@ def test_a_connection_serves_many_requests_and_the_server_many_connections(clien
     assert answers == [(200, {"status": None})] * 8
 
 
+def test_what_an_endpoint_does_not_read_does_not_spoil_the_next_request(client):
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.server_port, timeout=60)
+    headers = {"X-Orbitune-Token": client.server.token, "Content-Type": "application/json"}
+    client.server.api.endpoints["POST", "/api/nothing"] = Endpoint(lambda request: {}, "application/json", 100)
+    try:
+        for _ in range(2):
+            connection.request("POST", "/api/nothing", "{}", headers)
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            response.read()
+    finally:
+        connection.close()
+        del client.server.api.endpoints["POST", "/api/nothing"]
+
+
+def test_a_question_about_another_run_is_refused(client, run):
+    example = client.get("/api/state")[1]["run"]["examples"][0]["image"]
+    assert client.post("/api/look", {"image": example, "run": str(run)})[0] == 200
+    status, answer = client.post("/api/look", {"image": example, "run": "other"})
+    assert status == 409 and "another run was opened" in answer["error"]
+
+
+def test_an_upload_is_squeezed_where_training_images_were(run):
+    pixels = Image.new("L", (40, 20), 0)
+    pixels.paste(255, (0, 0, 10, 20))  # the left quarter is white
+    file = io.BytesIO()
+    pixels.save(file, "PNG")
+    squeezed, cut = (read_upload(file.getvalue(), (1, 20, 20), squeeze=s) for s in (True, False))
+    assert squeezed[0, 10, 0] == 1 and cut[0, 10, 0] == 0
+
+
 # --- zips
 
 
@@ -292,6 +327,9 @@ def test_images_of_different_sizes_are_brought_to_one(empty):
     assert status == 400 and "2 different sizes" in answer["error"]
     status, answer = empty.send_file("/api/upload?name=photos.zip&side=16", zip_file(members))
     assert status == 200 and "13 colour images of 16 × 16 pixels in 2 classes: cats, dogs" in answer["about"]
+    assert "different sizes" in empty.post("/api/fit", {"data": answer["data"]})[1]["error"]
+    status, answer = empty.send_file("/api/upload?name=photos.zip&side=3", zip_file(members))
+    assert status == 400 and "side of 4 to 512" in answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -375,3 +413,29 @@ def test_an_empty_folder_and_one_class_are_sentences(empty, tmp_path):
 def test_options_of_a_fit_are_those_of_the_command_line():
     values = {"budget": "smoke", "train_size": 100, "orbit": ["rotation", "shear_x"]}
     assert fit_options(values) == ["--budget", "smoke", "--train-size", "100", "--orbit", "rotation,shear_x"]
+    assert fit_options({"resize": 64}) == ["--budget", "laptop", "--resize", "64"]
+
+
+def test_after_the_end_no_fit_starts(tmp_path):
+    fits = Fits(tmp_path)
+    fits.close()
+    with pytest.raises(Refused, match="ending"):
+        fits.start("digits", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("round 1\nError: the images are too small\n", "the images are too small"),
+        ("Error: too small", "too small"),
+        ("Traceback (most recent call last):\n  File\nKeyError: 'a'\n", "the fit ended unexpectedly"),
+        ("", "the fit ended unexpectedly"),
+    ],
+)
+def test_a_failed_fit_is_explained_by_its_sentence_and_never_by_half_a_traceback(said, expected, tmp_path, monkeypatch):
+    process = SimpleNamespace(poll=lambda: 1)
+    monkeypatch.setattr(Fit, "_launch", lambda self, arguments: process)
+    fit = Fit("digits", tmp_path, [])
+    (tmp_path / "fit.log").write_text(said)
+    assert fit.describe()["message"].startswith(expected)

@@ -127,9 +127,9 @@ def test_hidden_things_are_ignored_and_other_files_are_mentioned(folder, caplog)
 
 
 def corrupt(path):
-    content = np.random.default_rng(0).integers(256, size=(40, 40), dtype=np.uint8)
+    content = np.random.default_rng(0).integers(256, size=(5, 7), dtype=np.uint8)
     Image.fromarray(content).save(path)
-    path.write_bytes(path.read_bytes()[:500])
+    path.write_bytes(path.read_bytes()[:60])
 
 
 @pytest.mark.parametrize(
@@ -181,6 +181,57 @@ def test_a_class_only_in_test(folder):
         save(folder / "set" / name / "1.png", 9)
     with pytest.raises(DataError, match=r"has the classes c, which .*train has not"):
         load_folder(folder / "set")
+
+
+@pytest.mark.parametrize("place", ["cats/.ipynb_checkpoints/0-checkpoint.png", "cats/__MACOSX/0.png", "cats/._0.png"])
+def test_what_tools_leave_behind_is_not_learned_from(folder, place):
+    save(folder / place, 99)
+    assert load_dataset(folder).num_train == 6
+
+
+def test_images_beside_the_class_folders_are_mentioned(folder, caplog):
+    save(folder / "loose.png", 99)
+    with caplog.at_level(logging.WARNING):
+        assert load_dataset(folder).num_train == 6
+    assert "1 images beside the class folders are left out" in caplog.text
+
+
+def test_every_orientation_of_a_camera(tmp_path):
+    upright = np.arange(35, dtype=np.uint8).reshape(5, 7) * 7
+    ways = {1: upright, 2: upright[:, ::-1], 3: upright[::-1, ::-1], 4: upright[::-1]}
+    ways |= {5: upright.T, 6: np.rot90(upright), 7: np.rot90(upright, 2).T, 8: np.rot90(upright, -1)}
+    for value, stored in ways.items():
+        exif = Image.Exif()
+        exif[0x0112] = value
+        path = tmp_path / str(value % 2) / f"{value}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(np.ascontiguousarray(stored)).save(path, exif=exif)
+    dataset = load_dataset(tmp_path)
+    for image in dataset.x_train[:, 0]:
+        assert torch.equal(image, torch.from_numpy(upright))
+
+
+def test_odd_exif_is_no_obstacle(folder):
+    exif = Image.Exif()
+    exif[0x0112] = 77
+    save(folder / "cats" / "odd.png", 50, exif=exif)
+    assert load_dataset(folder).num_train == 7
+
+
+def test_a_suffix_is_only_a_claim(folder):
+    Image.new("RGB", (7, 5)).save(folder / "cats" / "a.eps", "EPS")
+    (folder / "cats" / "a.eps").rename(folder / "cats" / "a.png")
+    with pytest.raises(DataError, match=r"cannot read the image .*a.png: no image format"):
+        load_dataset(folder)
+
+
+def test_sixteen_bits_of_which_only_twelve_are_used_are_mentioned(tmp_path, caplog):
+    for name, level in (("cats", 4000), ("dogs", 100)):
+        (tmp_path / name).mkdir()
+        Image.fromarray(np.full((5, 7), level, np.uint16)).save(tmp_path / name / "a.png")
+    with caplog.at_level(logging.WARNING):
+        load_dataset(tmp_path)
+    assert "reach a level of 4000 out of 65535" in caplog.text
 
 
 # --- images that nobody has sorted

@@ -122,6 +122,33 @@ def test_a_large_npz_that_ends_early_is_an_error(tmp_path, on_disk):
 
 
 @needs_proc
+@pytest.mark.parametrize("make", [np.float64, np.float16, np.int64, bool, np.asfortranarray])
+def test_a_large_npz_of_another_kind_is_in_a_file_too(make, tmp_path, monkeypatch):
+    x = np.random.default_rng(0).integers(256, size=(20, 6, 5), dtype=np.uint8)
+    if make is np.asfortranarray:
+        x = make(x)
+    else:
+        x = x.astype(make) if make is np.int64 else (x / 255).round(2).astype(make)
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=LABELS.numpy())
+    small = load_npz(tmp_path / "a.npz")
+    monkeypatch.setattr(allocation, "MAX_IN_MEMORY", 100)
+    large = load_npz(tmp_path / "a.npz")
+    assert in_file(large.x_train) and torch.equal(large.x_train, small.x_train)
+    resized = large.resized(4, 4)
+    assert in_file(resized.x_train) and torch.equal(resized.x_train, small.resized(4, 4).x_train)
+
+
+def test_a_full_disk_is_not_called_a_damaged_file(tmp_path, on_disk, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    np.savez(tmp_path / "a.npz", x_train=BYTES.numpy(), y_train=LABELS.numpy())
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        load_npz(tmp_path / "a.npz")
+
+
+@needs_proc
 def test_a_large_folder_is_the_same_from_a_file(tmp_path, monkeypatch):
     for i, image in enumerate(BYTES[:, 0].numpy()):
         path = tmp_path / str(i % 2) / f"{i}.png"

@@ -13,7 +13,7 @@ from orbitune.app.explorer import Explorer
 from orbitune.app.fits import BUDGETS, Fits
 from orbitune.app.images import png_uri, read_upload, read_uri
 from orbitune.app.refusal import Refused
-from orbitune.app.uploads import check_source, receive_zip
+from orbitune.app.uploads import check_source, checked_side, receive_zip
 from orbitune.data import dataset_table
 from orbitune.orbits import AffineOrbit
 from orbitune.report.words import reading
@@ -104,11 +104,16 @@ class Api:
 
     def read_image(self, request: Request) -> dict[str, Any]:
         """An image file, at the size of the model."""
-        return {"image": png_uri(read_upload(request.body.read(), self._explorer().shape))}
+        explorer = self._explorer()
+        return {"image": png_uri(read_upload(request.body.read(), explorer.shape, squeeze=explorer.squeezes))}
 
     def look(self, request: Request) -> dict[str, Any]:
         """What the model makes of an image under a transformation."""
         explorer, values = self._explorer(), request.json()
+        if values.get("run", str(explorer.directory)) != str(explorer.directory):
+            raise Refused(
+                f"another run was opened meanwhile, {explorer.directory}: reload the page", HTTPStatus.CONFLICT
+            )
         params, seed = _numbers(values.get("params", {})), values.get("seed", 0)
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise Refused(f"seed must be a whole number from 0 on, got {seed!r}")
@@ -116,15 +121,13 @@ class Api:
 
     def upload(self, request: Request) -> dict[str, Any]:
         """A zip with one folder of images per class."""
-        side = request.number("side")
-        if side is not None and not 4 <= side <= 512:
-            raise Refused(f"images can be brought to a side of 4 to 512 pixels, not {side}")
+        side = checked_side(request.number("side"))
         return receive_zip(request.body, request.query.get("name", "upload.zip"), side, self.work)
 
     def start_fit(self, request: Request) -> dict[str, Any]:
         """Start a fit."""
         values = request.json()
-        self.fits.start(check_source(values.get("data")), values)
+        self.fits.start(check_source(values.get("data"), checked_side(values.get("resize"))), values)
         return self.fit(Request({}, io.BytesIO()))
 
     def stop_fit(self, request: Request) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """A zip of images, unpacked without trusting it."""
 
+import lzma
 import shutil
 import stat
 import zipfile
 import zlib
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from orbitune.app.refusal import Refused
 from orbitune.data.image_files import SUFFIXES
@@ -15,9 +17,12 @@ MAX_UNPACKED_BYTES = 2 * 2**30
 MAX_FILES = 100_000
 
 _PIECE = 2**20
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, UnicodeDecodeError)
 
 
-def unpack_images(archive: Path, target: Path, max_bytes: int = MAX_UNPACKED_BYTES, max_files: int = MAX_FILES) -> Path:
+def unpack_images(
+    archive: Path | IO[bytes], target: Path, max_bytes: int = MAX_UNPACKED_BYTES, max_files: int = MAX_FILES
+) -> Path:
     """Unpack the images of a zip into a new directory; everything else in it is left out.
 
     Args:
@@ -46,7 +51,7 @@ def unpack_images(archive: Path, target: Path, max_bytes: int = MAX_UNPACKED_BYT
                 left -= _extract(opened, member, target / path, left, max_bytes)
     except Exception as error:
         shutil.rmtree(target, ignore_errors=True)
-        if isinstance(error, zipfile.BadZipFile | zlib.error | EOFError | NotImplementedError | UnicodeDecodeError):
+        if isinstance(error, _DAMAGE):
             raise Refused(f"this is not a zip file that can be read: {error}. Make it anew") from error
         raise
     return _innermost(target)

@@ -39,6 +39,7 @@ class Explorer:
         if self.shape[0] not in (1, 3):
             raise Refused(f"the app shows images of one or three channels; the model in {directory} takes {self.shape}")
         config = make_config(read_config(directory / CONFIG), str(directory / CONFIG))
+        self.squeezes = config.resize is not None  # as those it learned from
         self.learned = learned_parameters(self.structure, config)
         self.predictions = read_predictions(directory)
         if self.predictions is not None:
@@ -57,6 +58,7 @@ class Explorer:
             "details": " ".join(details),
             "classes": self.structure.class_names,
             "shape": self.shape,
+            "squeezes": self.squeezes,
             "orbit_size": ORBIT_SIZE,
             "num_draws": NUM_DRAWS,
             "parameters": [self._parameter(name, *bounds) for name, bounds in ranges.items() if any(bounds)],

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from orbitune.app.refusal import Refused
-from orbitune.app.uploads import UPLOADS, new_directory
+from orbitune.app.uploads import UPLOADS, checked_side, new_directory
 from orbitune.fitting import CONFIG
 from orbitune.orbits import AffineOrbit
 from orbitune.report.plots import read_history
@@ -76,7 +76,10 @@ class Fit:
         """Ask it to save and end after the step it is in; asking twice would end it at once, so we do not."""
         if self.active and not self._stop_asked:
             self._stop_asked = True
-            self._process.send_signal(signal.SIGINT)
+            if os.name == "nt":  # there is no other signal; what was saved last is kept
+                self._process.terminate()
+            else:
+                self._process.send_signal(signal.SIGINT)
 
     def resume(self) -> None:
         """Go on where it stopped; from the beginning, if it had not got as far as its configuration."""
@@ -97,7 +100,7 @@ class Fit:
         status = self.status
         history = self._history()
         measured = [record for record in history if record.get("ranges")]
-        ranges = measured[-1]["ranges"] if measured else {}
+        ranges = {name: (low, high) for name, (low, high) in (measured[-1]["ranges"] if measured else {}).items()}
         moving = [name for name, bounds in ranges.items() if any(bounds)]
         return {
             "status": status.value,
@@ -126,8 +129,9 @@ class Fit:
 
     def _error(self) -> str:
         """The sentence after "Error:" that the program printed, or where to look."""
-        _, found, sentence = (self.directory / OUTPUT).read_text(errors="replace").rpartition("Error: ")
-        if found and "Traceback" not in sentence and sentence.strip():
+        before, found, sentence = (self.directory / OUTPUT).read_text(errors="replace").rpartition("Error: ")
+        begins_a_line = before[-1:] in ("", "\n")  # as "KeyError: " of a traceback does not
+        if found and begins_a_line and sentence.strip():
             return " ".join(sentence.split())
         return f"the fit ended unexpectedly (code {self._process.poll()}); what it said is in {self.directory / OUTPUT}"
 
@@ -139,6 +143,7 @@ class Fits:
         self.work = work
         self.current: Fit | None = None
         self._lock = Lock()
+        self._closed = False
 
     def start(self, data: str, values: dict[str, Any]) -> None:
         """Start a fit of checked data; ``values`` come from the page."""
@@ -165,7 +170,9 @@ class Fits:
             fit.stop()
 
     def close(self, seconds: float = 60.0) -> None:
-        """Let a running fit save and end."""
+        """Let a running fit save and end, and start no other."""
+        with self._lock:
+            self._closed = True
         if self.current is not None and self.current.active:
             self.current.stop()
             self.current.wait(seconds)
@@ -176,6 +183,8 @@ class Fits:
         return self.current
 
     def _refuse_a_second(self) -> None:
+        if self._closed:
+            raise Refused("the app is ending", HTTPStatus.SERVICE_UNAVAILABLE)
         if self.current is not None and self.current.active:
             raise Refused("a fit is running: stop it first, or wait for it", HTTPStatus.CONFLICT)
 
@@ -192,9 +201,12 @@ def _name_of(data: str, work: Path) -> str:
 def fit_options(values: dict[str, Any]) -> list[str]:
     """Options for ``orbitune fit``, each of them checked: nothing of the page's own wording."""
     budget, size, orbit = values.get("budget", "laptop"), values.get("train_size"), values.get("orbit")
+    side = checked_side(values.get("resize"))
     if budget not in BUDGETS:
         raise Refused(f"unknown budget {budget!r}; choose one of: {', '.join(BUDGETS)}")
     options = ["--budget", budget]
+    if side is not None:
+        options += ["--resize", str(side)]
     if size is not None:
         if not isinstance(size, int) or isinstance(size, bool) or size < 2:
             raise Refused(f"the number of training images must be a whole number ≥ 2, got {size!r}")

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from orbitune.app.refusal import Refused
-from orbitune.data.image_files import eight_bits
+from orbitune.data.image_files import FORMATS, eight_bits, upright
 
 MAX_PIXELS = 50_000_000
 """A file of a few bytes can claim to be a picture of terabytes; the largest cameras stay below this."""
@@ -19,21 +19,21 @@ MAX_PIXELS = 50_000_000
 _PREFIX = "data:image/png;base64,"
 
 
-def read_upload(content: bytes, image_shape: tuple[int, int, int]) -> Float[Tensor, "Ch H W"]:
+def read_upload(content: bytes, image_shape: tuple[int, int, int], *, squeeze: bool = False) -> Float[Tensor, "Ch H W"]:
     """The bytes of an image file, in any format that Pillow knows, as an image of the model's shape.
 
-    It is scaled to cover the shape, and what sticks out on two sides is cut off; a file of that very size is not
-    touched.
+    It is scaled to cover the shape, and what sticks out on two sides is cut off, or it is squeezed into the shape; a
+    file of that very size is not touched.
     """
     channels, height, width = image_shape
     try:
-        with Image.open(io.BytesIO(content)) as opened:
+        with Image.open(io.BytesIO(content), formats=(*FORMATS, "GIF")) as opened:
             if opened.width * opened.height > MAX_PIXELS:
                 raise Refused(
                     f"the image has {opened.width} × {opened.height} pixels; at most {MAX_PIXELS // 10**6} million are "
                     "taken: make it smaller first"
                 )
-            picture = eight_bits(ImageOps.exif_transpose(opened)).convert("L" if channels == 1 else "RGB")
+            picture = eight_bits(upright(opened)).convert("L" if channels == 1 else "RGB")
     except Image.UnidentifiedImageError as error:
         raise Refused("this is not an image in a format that Pillow knows: try a PNG or JPEG file") from error
     except Image.DecompressionBombError as error:
@@ -41,7 +41,8 @@ def read_upload(content: bytes, image_shape: tuple[int, int, int]) -> Float[Tens
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise Refused(f"cannot read this image: {error}. Save it anew, as PNG or JPEG") from error
     if picture.size != (width, height):
-        picture = ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR)
+        to_size = Image.Image.resize if squeeze else ImageOps.fit
+        picture = to_size(picture, (width, height), Image.Resampling.BILINEAR)
     pixels = torch.from_numpy(np.array(picture)).to(torch.float32) / 255
     return pixels.reshape(height, width, channels).movedim(-1, 0)
 

@@ -6,8 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from orbitune.app.archives import unpack_images
 from orbitune.app.refusal import Refused
 from orbitune.data import ImageDataset, load_dataset
@@ -23,35 +21,27 @@ def receive_zip(content: io.RawIOBase | io.BytesIO, name: str, side: int | None,
     Args:
         content: the zip file.
         name: what its sender calls it.
-        side: bring all images to side × side pixels; None takes them as they are.
+        side: the images will be brought to side × side pixels; None takes them as they are.
         work: a new directory is made in its uploads/.
 
     Returns:
-        ``data``, the path to learn from, and ``about``, a sentence.
+        ``data``, the folder to learn from, and ``about``, a sentence.
     """
     folder = new_directory(work / UPLOADS, Path(name).stem)
+    unpacked = folder / "images"
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".zip") as file:
+        with tempfile.TemporaryFile(dir=folder) as file:
             shutil.copyfileobj(content, file)
-            file.flush()
-            data = unpack_images(Path(file.name), folder / "images")
-        dataset = load_dataset(data, resize=side)
-        if side is not None:
-            data = folder / "images.npz"
-            _write_npz(data, dataset)
-            shutil.rmtree(folder / "images")
-    except (OrbituneError, OSError) as error:
+            data = unpack_images(file, unpacked)
+        return {"data": str(data), "about": about(load_dataset(data, resize=side))}
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OrbituneError) and not isinstance(
-            error, Refused
-        ):  # about files by the names of the sender
-            unpacked = str(folder / "images")
-            raise Refused(str(error).replace(f"{unpacked}/", "").replace(unpacked, name)) from error
+        if isinstance(error, OrbituneError) and not isinstance(error, Refused):  # files have the sender's names
+            raise Refused(str(error).replace(f"{unpacked}/", "").replace(str(unpacked), name)) from error
         raise
-    return {"data": str(data), "about": about(dataset)}
 
 
-def check_source(data: object) -> str:
+def check_source(data: object, side: int | None = None) -> str:
     """What ``orbitune fit`` is to learn from: a known name, or the absolute path of something that can be loaded."""
     if not isinstance(data, str) or not data.strip():
         raise Refused("choose what to learn from: a known data set, a zip, or a path on this machine")
@@ -61,8 +51,15 @@ def check_source(data: object) -> str:
         if CATALOG[name].find() is None:
             load_dataset(name)  # raises, and says how to get it
         return name
-    load_dataset(data)
+    load_dataset(data, resize=side)
     return str(Path(data).expanduser().resolve())
+
+
+def checked_side(side: object) -> int | None:
+    """A side in pixels to which images are brought, or None."""
+    if side is not None and not (isinstance(side, int) and 4 <= side <= 512):
+        raise Refused(f"images can be brought to a side of 4 to 512 pixels, not {side}")
+    return side
 
 
 def about(dataset: ImageDataset) -> str:
@@ -85,14 +82,3 @@ def new_directory(parent: Path, wish: str) -> Path:
             return parent / f"{stem}-{number}"
         except FileExistsError:
             number += 1
-
-
-def _write_npz(path: Path, dataset: ImageDataset) -> None:
-    arrays = {
-        "x_train": dataset.x_train,
-        "y_train": dataset.y_train,
-        "x_test": dataset.x_test,
-        "y_test": dataset.y_test,
-    }
-    present = {key: array.numpy() for key, array in arrays.items() if array is not None}
-    np.savez(path, class_names=np.array(dataset.class_names), **present)

@@ -4,6 +4,7 @@ import ipaddress
 import signal
 import threading
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -51,7 +52,9 @@ def app(
     console.print("Ctrl-C ends it.", highlight=False)
     if not no_browser:  # some browsers run in the terminal and do not return
         threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):  # asked to end, or the terminal is gone: as with Ctrl-C
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -59,11 +62,15 @@ def app(
     finally:
         server.server_close()
         fit = server.api.fits.current
-        if fit is not None and fit.active:
-            console.print("Saving the fit that is running …", highlight=False)
-            server.api.fits.close()
-            console.print(f"Continue it with: orbitune fit --resume --out {fit.directory}", markup=False)
-        console.print("Ended.", highlight=False)
+        running = fit is not None and fit.active
+        with suppress(OSError):  # nobody may be there to read it
+            if running:
+                console.print("Saving the fit that is running …", highlight=False)
+        server.api.fits.close()
+        with suppress(OSError):
+            if running:
+                console.print(f"Continue it with: orbitune fit --resume --out {fit.directory}", markup=False)
+            console.print("Ended.", highlight=False)
 
 
 def _is_local(host: str) -> bool:

@@ -47,8 +47,8 @@ def predict(
     """
     started = time.monotonic()
     model, structure = load_model(run)
-    resize = read_record(run)["config"].get("resize") is not None
-    question = read_question(data, structure, resize=resize)
+    config = read_record(run)["config"]
+    question = read_question(data, structure, seed=config.get("seed", 0), resize="resize" in config)
     probabilities = class_probabilities(model, question.images, orbit_size, torch.Generator().manual_seed(0))
     directory = out or run
     directory.mkdir(parents=True, exist_ok=True)
@@ -69,8 +69,11 @@ class Question:
     class_names: tuple[str, ...] = ()
 
 
-def read_question(data: str, structure: Structure, *, resize: bool) -> Question:
-    """The images, brought to the size of the model if those it learned from were brought to a size."""
+def read_question(data: str, structure: Structure, *, seed: int, resize: bool) -> Question:
+    """The images, brought to the size of the model if those it learned from were brought to a size.
+
+    The seed is that of the run: of sets that are made by chance, it decides which images are for testing.
+    """
     channels, *size = structure.image_shape
     height_width = (size[0], size[1]) if resize else None
     path = Path(data).expanduser()
@@ -79,10 +82,12 @@ def read_question(data: str, structure: Structure, *, resize: bool) -> Question:
         images, names = load_images(path, channels=channels, resize=height_width)
         structure.check_shape(tuple(images.shape[1:]))
         return Question(images, names)
-    dataset = load_dataset(data, resize=height_width)
-    structure.check_shape(dataset.image_shape)
+    dataset = load_dataset(data, seed=seed, resize=height_width)
     split = "test" if dataset.num_test else "train"
     images, labels = dataset.stored(split), dataset.labels(split)
+    if images.shape[1] == 1:  # grey images are fine where colour is expected
+        images = StoredImages(images.pixels.expand(-1, channels, -1, -1))
+    structure.check_shape(tuple(images.shape[1:]))
     names = image_names(path, split) if path.is_dir() and not is_name else [str(i) for i in range(len(images))]
     return Question(images, names, labels, dataset.class_names)
 
@@ -91,7 +96,7 @@ def write_predictions(
     path: Path, names: Sequence[str], class_names: Sequence[str], probabilities: Float[Tensor, "N C"]
 ) -> None:
     """One line per image: its name, the most probable class, and the probability of every class."""
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["image", "predicted", *(f"p({name})" for name in class_names)])
         for name, row in zip(names, probabilities, strict=True):

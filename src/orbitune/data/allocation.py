@@ -30,11 +30,11 @@ def allocate(shape: Sequence[int], dtype: np.dtype | type = np.uint8) -> np.ndar
         return np.memmap(file, dtype, "r+", shape=tuple(shape))
 
 
-def contiguous(array: np.ndarray) -> np.ndarray:
-    """The array itself if it lies in order and can be written to, else a copy of it, made piece by piece."""
-    if array.flags.c_contiguous and array.flags.writeable:
+def contiguous(array: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
+    """The array itself if it lies in order, can be written to and has the type, else a copy, made piece by piece."""
+    if array.dtype == dtype and array.flags.c_contiguous and array.flags.writeable:
         return array
-    copy = allocate(array.shape, array.dtype)
+    copy = allocate(array.shape, dtype)
     for start in range(0, len(array), 1000):
         copy[start : start + 1000] = array[start : start + 1000]
     return copy

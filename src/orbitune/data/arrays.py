@@ -72,7 +72,7 @@ def _pixels(x: Array, layout: Layout, what: str) -> Tensor:
     array = channels_first(to_numpy(x), layout, what)
     match array.dtype.kind:
         case "f" | "b":
-            array = array.astype(np.float32, copy=False)
+            dtype = np.float32
         case "u" | "i":
             low, high = (int(array.min()), int(array.max())) if array.size else (0, 255)
             if low < 0 or high > 255:
@@ -82,10 +82,10 @@ def _pixels(x: Array, layout: Layout, what: str) -> Tensor:
                     f"{what}: integer pixels are read as grey levels 0 … 255, but the largest is {high}, so all images "
                     f"would be black. If 1 means white, pass booleans or floats"
                 )
-            array = array.astype(np.uint8, copy=False)
+            dtype = np.uint8
         case _:
             raise DataError(f"{what}: pixels must be integers, floats or booleans, got an array of {array.dtype}")
-    return torch.from_numpy(contiguous(array))
+    return torch.from_numpy(contiguous(array, dtype))
 
 
 def channels_first(array: np.ndarray, layout: str, what: str) -> np.ndarray:

@@ -3,10 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from jaxtyping import Float32, Int64, Shaped
 from torch import Tensor
 
+from orbitune.data.allocation import allocate
 from orbitune.errors import DataError, unknown_name
 from orbitune.inputs import StoredImages, as_float
 from orbitune.random import permutation
@@ -166,9 +168,11 @@ def balanced_choice(
 
 
 def _resize(pixels: Tensor, height: int, width: int) -> Tensor:
-    resize = torch.nn.functional.interpolate
-    chunks = (resize(c, (height, width), mode="bilinear", antialias=True) for c in pixels.split(_CHUNK))
-    return torch.cat([c if c.dtype == torch.uint8 else c.clamp(0, 1) for c in chunks])
+    dtype = np.uint8 if pixels.dtype == torch.uint8 else np.float32
+    resized = torch.from_numpy(allocate((*pixels.shape[:2], height, width), dtype))
+    for target, chunk in zip(resized.split(_CHUNK), pixels.split(_CHUNK), strict=True):
+        target.copy_(torch.nn.functional.interpolate(chunk, (height, width), mode="bilinear", antialias=True))
+    return resized if pixels.dtype == torch.uint8 else resized.clamp_(0, 1)
 
 
 def _check_split(what: str, x: Tensor, y: Tensor, num_classes: int) -> None:

@@ -1,5 +1,6 @@
 """Images in folders: one sub-folder per class, or train/ and test/ with such sub-folders."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from orbitune.data.dataset import ImageDataset, Split
 from orbitune.data.image_files import SUFFIXES, Size, images_among, read_images
 from orbitune.errors import DataError
 from orbitune.inputs import StoredImages
+
+log = logging.getLogger(__name__)
 
 
 def load_folder(root: Path, *, resize: Size | None = None) -> ImageDataset:
@@ -98,6 +101,9 @@ def _class_folders(folder: Path) -> dict[str, Path]:
             f"{folder} has {found}; expected one sub-folder per class, at least two, with images in them "
             f"({', '.join(SUFFIXES)}), or train/ and test/ with such sub-folders"
         )
+    beside = [path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in SUFFIXES]
+    if beside:
+        log.warning("%s: %d images beside the class folders are left out", folder, len(beside))
     by_number = all(path.name.isdecimal() for path in folders)
     return {path.name: path for path in sorted(folders, key=lambda p: (int(p.name) if by_number else 0, p.name))}
 

@@ -1,5 +1,6 @@
 """Readers of the file formats in which the official data sets come. None of them can run code from a file."""
 
+import errno
 import gzip
 import importlib
 import io
@@ -29,6 +30,8 @@ def reading(path: Path, expected: str) -> Generator[None]:
     except DataError:
         raise
     except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # not the file is too short, but the disk
+            raise
         reason = str(error) or type(error).__name__
         raise DataError(
             f"cannot read {path}: {reason}. Expected {expected}. Likely the file is incomplete or is something else: "
@@ -104,14 +107,14 @@ def _read_member(archive: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
         version = np.lib.format.read_magic(packed)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read_header(packed)
-        if dtype.hasobject or fortran:
-            raise ValueError(f"{key} holds Python objects, or is in Fortran's order")
-        array = allocate(shape, dtype)
+        if dtype.hasobject:
+            raise ValueError(f"{key} holds Python objects")
+        array = allocate(shape[::-1] if fortran else shape, dtype)
         flat = array.reshape(-1).view(np.uint8)
         for start in range(0, flat.size, 2**24):
             piece = flat[start : start + 2**24]
             piece[:] = np.frombuffer(packed.read(piece.size), np.uint8)  # too few bytes do not fit
-        return array
+        return array.T if fortran else array
 
 
 def read_h5(path: Path, key: str) -> np.ndarray:

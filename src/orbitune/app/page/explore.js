@@ -18,7 +18,7 @@ export function showRun(opened, sizes) {
   byId("explore").hidden = false;
   byId("explore-error").hidden = true;
   for (const id of ["moved", "draws"]) byId(id).classList.toggle("pixels", Math.max(run.shape[1], run.shape[2]) <= 96);
-  byId("upload-caption").textContent = `Scaled to ${run.shape[2]} × ${run.shape[1]} pixels; what sticks out is cut off. It stays on this machine.`;
+  byId("upload-caption").textContent = `${run.squeezes ? "Squeezed" : "Scaled"} to ${run.shape[2]} × ${run.shape[1]} pixels${run.squeezes ? ", as were those the model learned from" : "; what sticks out is cut off"}. It stays on this machine.`;
   byId("orbit-caption").textContent = run.parameters.length
     ? `${run.num_draws} draws. To the model all of them are the same thing; its answer is an average over ${run.orbit_size} such draws.`
     : "This model has no orbit: it takes every image as it is.";
@@ -121,7 +121,7 @@ byId("again").addEventListener("click", () => { seed += 1; look(); });
 
 const look = latest(async () => {
   const params = Object.fromEntries(sliders.map((slider) => [slider.parameter.name, slider.value()]));
-  const answer = await post("/api/look", { image, params, seed });
+  const answer = await post("/api/look", { run: run.directory, image, params, seed });
   byId("moved").src = answer.image;
   byId("draws").src = answer.draws;
   showBars(answer);

@@ -22,7 +22,7 @@ export function prepareForm(state, open) {
 
 function showFields() {
   const kind = { [ZIP]: "zip", [PATH]: "path" }[byId("data").value];
-  for (const field of document.querySelectorAll("[data-for]")) field.hidden = field.dataset.for !== kind;
+  for (const field of document.querySelectorAll("[data-for]")) field.hidden = !field.dataset.for.split(" ").includes(kind);
 }
 
 const wholeNumber = (id) => (byId(id).value === "" ? null : Number(byId(id).value));
@@ -49,7 +49,8 @@ byId("fit-form").addEventListener("submit", async (event) => {
     const orbit = [...document.querySelectorAll("#transformations input:checked")].map((box) => box.value);
     const data = await source();
     known = -1;
-    show(await post("/api/fit", { data, budget: byId("budget").value, train_size: wholeNumber("train-size"), orbit }));
+    const resize = byId("side").closest("label").hidden ? null : wholeNumber("side");
+    show(await post("/api/fit", { data, budget: byId("budget").value, train_size: wholeNumber("train-size"), resize, orbit }));
   });
   if (!started) {
     byId("fit-note").textContent = "";
@@ -76,11 +77,8 @@ function show(fit) {
   byId("fit-name").textContent = fit.name;
   byId("fit-status").textContent = `${fit.status} · ${fit.data} · ${Math.round(fit.seconds)} s`;
   byId("fit-verdict").textContent = fit.verdict && (fit.status === "finished" ? fit.verdict : `So far: ${fit.verdict}`);
-  byId("fit-message").textContent = fit.status === "failed" ? "" : fit.message || (active ? "Starting …" : "");
-  if (fit.status === "failed") {
-    byId("fit-error").textContent = `The fit of ${fit.data} failed: ${fit.message}`;
-    byId("fit-error").hidden = false;
-  }
+  byId("fit-message").textContent = fit.status === "failed" ? `It failed: ${fit.message}` : fit.message || (active ? "Starting …" : "");
+  byId("fit-message").className = fit.status === "failed" ? "sentence error" : "caption";
   byId("stop").hidden = !active;
   byId("stop").disabled = fit.status === "stopping";
   byId("resume").hidden = fit.status !== "stopped";
