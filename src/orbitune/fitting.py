@@ -65,9 +65,11 @@ def fit(
             make_likelihood(config.likelihood, num_classes),
             lambda: make_backbone(config.backbone, dataset.image_shape),
         )
-        plain = None
+        plain, baseline = None, PlainNetwork(epochs=config.baseline_epochs)
+        before = baseline.plan(len(problem.inputs)) if config.baseline_epochs else []
+        run.plan([*before, *config.settings.plan(len(problem.inputs))])
         if config.baseline_epochs:
-            network = PlainNetwork(epochs=config.baseline_epochs).learn(problem, run).model
+            network = baseline.learn(problem, run).model
             plain = run.once("plain predictions", lambda: _predict(network, dataset, 1, run.generator))
             run.untrack("plain network")
         outcome = config.settings.learn(problem, run)

@@ -115,6 +115,7 @@ class InvariantEstimator(BaseEstimator, ABC):
         )
         try:
             with run.active():
+                run.plan(learner.plan(len(inputs)))
                 outcome = learner.learn(problem, run)
                 run.restore()  # if the run was finished before, nothing else has put its weights back
                 run.save()

@@ -19,6 +19,7 @@ from orbitune.orbits import Orbit
 from orbitune.training import Run
 from orbitune.training.evaluation import mean_elbo
 from orbitune.training.phases import ObjectiveName
+from orbitune.training.time_left import PlannedLoop
 
 
 def squared_exponential(num_features: int, lengthscale: float, variance: float) -> Kernel:
@@ -66,6 +67,10 @@ class Learner(ABC):
     @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Learn from the problem's data alone. Randomness and interruption are the run's."""
+
+    def plan(self, num_data: int) -> list[PlannedLoop]:
+        """The loops of :meth:`learn`, in their order, so that the time left can be told; none if that is not known."""
+        return []
 
 
 def choose_inducing(

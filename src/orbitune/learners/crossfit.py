@@ -30,7 +30,7 @@ from orbitune.objectives import natural_gradient_step, sample_bound, sample_elbo
 from orbitune.orbits import Orbit, UniformOrbit
 from orbitune.orbits.ranges import Parameterisation
 from orbitune.random import permutation
-from orbitune.training import Minibatches, Phase, Run, train
+from orbitune.training import Minibatches, Phase, PlannedLoop, Run, train
 from orbitune.training.optimisers import SignificantAdam
 from orbitune.training.trainer import measurements
 
@@ -96,6 +96,19 @@ class CrossFit(Learner):
         settled = copy.deepcopy(orbit).requires_grad_(False)
         outcome = self.final.learn(replace(problem, orbit=settled), run)
         return Outcome(outcome.model, elbo)
+
+    def plan(self, num_data: int) -> list[PlannedLoop]:
+        """Rounds, as many as there may be, and the final model."""
+        seen = num_data - num_data // self.folds
+        loops = []
+        for r in range(1, self.max_rounds + 1):
+            epochs, warm = (self.first_epochs, self.warm_first) if r == 1 else (self.epochs, self.warm)
+            steps = steps_of(epochs, seen, self.network_batch_size)
+            networks = range(1, self.folds + 1)
+            loops += [PlannedLoop(f"round {r}: network {k}", steps, "network, 1") for k in networks if self.folds > 1]
+            loops += [PlannedLoop(f"round {r}: warm-up {k}", warm, "warm-up") for k in networks]
+            loops += [PlannedLoop(f"round {r}: evidence", self.steps, "evidence")]
+        return loops + self.final.plan(num_data)
 
     def learn_orbit(self, orbit: Orbit, problem: Problem, run: Run) -> float:
         """Move the orbit to where the evidence of held-out data wants it; that evidence per datum."""

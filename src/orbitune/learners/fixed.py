@@ -8,7 +8,10 @@ from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, m
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
 from orbitune.orbits import IdentityOrbit, Orbit
-from orbitune.training import Phase, Run, Schedule, train
+from orbitune.training import Phase, PlannedLoop, Run, Schedule, train
+
+PLAIN, AUGMENTED = "plain network", "augmented network"
+NETWORK, GP, NETWORK_UNDER_ELBO = "network at fixed ranges", "GP at fixed ranges", "network under the ELBO"
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,11 @@ class PlainNetwork(Learner):
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase of log-likelihood."""
-        return Outcome(self.train_network(problem, IdentityOrbit(), run, "plain network"), None)
+        return Outcome(self.train_network(problem, IdentityOrbit(), run, PLAIN), None)
+
+    def plan(self, num_data: int, name: str = PLAIN) -> list[PlannedLoop]:
+        """One loop."""
+        return [PlannedLoop(name, steps_of(self.epochs, num_data, self.batch_size), f"network, {self.orbit_size}")]
 
     def train_network(self, problem: Problem, orbit: Orbit, run: Run, name: str) -> OrbitNetwork:
         """A network trained on draws from a fixed orbit."""
@@ -65,7 +72,11 @@ class AugmentedNetwork(Learner):
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase of log-likelihood on the orbit."""
         orbit = problem.orbit.requires_grad_(False)
-        return Outcome(self.network.train_network(problem, orbit, run, "augmented network"), None)
+        return Outcome(self.network.train_network(problem, orbit, run, AUGMENTED), None)
+
+    def plan(self, num_data: int) -> list[PlannedLoop]:
+        """One loop."""
+        return self.network.plan(num_data, AUGMENTED)
 
 
 @dataclass(frozen=True)
@@ -94,12 +105,11 @@ class FixedRanges(Learner):
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Train the network on the orbit, then the GP in place of its last layer, then the network under the GP."""
-        name = "network at fixed ranges"
         pretraining = replace(problem, likelihood=problem.likelihood.for_network())
-        network = self.network.fresh_network(pretraining, problem.orbit, run, name)
+        network = self.network.fresh_network(pretraining, problem.orbit, run, NETWORK)
         if any(parameter.requires_grad for parameter in network.backbone.parameters()):
             with run.within(0.75):
-                self.network.train(network, pretraining, run, name)
+                self.network.train(network, pretraining, run, NETWORK)
         network.backbone.eval()
         chosen = run.once(
             "fixed/inducing",
@@ -111,7 +121,7 @@ class FixedRanges(Learner):
         model = InvariantGP(problem.orbit, network.backbone, head, problem.likelihood.to(head.Z))
         run.track("model", model)
         gp_phase = Phase(
-            "GP at fixed ranges",
+            GP,
             "sample",
             ("kernel", "likelihood"),
             self.head_steps,
@@ -124,7 +134,7 @@ class FixedRanges(Learner):
         if self.elbo_steps:
             network_phase = replace(
                 gp_phase,
-                name="network under the ELBO",
+                name=NETWORK_UNDER_ELBO,
                 groups=("backbone",),
                 steps=self.elbo_steps,
                 learning_rate=self.elbo_learning_rate,
@@ -133,3 +143,10 @@ class FixedRanges(Learner):
             )
             train(model, problem.inputs, problem.targets, network_phase, run)
         return Outcome(model, training_elbo(model, problem, self.orbit_size, run))
+
+    def plan(self, num_data: int) -> list[PlannedLoop]:
+        """Network, GP and, if wanted, the network again."""
+        loops = [*self.network.plan(num_data, NETWORK), PlannedLoop(GP, self.head_steps, GP)]
+        return (
+            [*loops, PlannedLoop(NETWORK_UNDER_ELBO, self.elbo_steps, NETWORK_UNDER_ELBO)] if self.elbo_steps else loops
+        )

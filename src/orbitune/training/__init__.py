@@ -5,6 +5,7 @@ from orbitune.training.minibatches import Minibatches
 from orbitune.training.phases import Phase, Schedule
 from orbitune.training.progress import LiveBar, LogLines, Progress, Silent, on_screen
 from orbitune.training.run import Run
+from orbitune.training.time_left import PlannedLoop, TimeLeft
 from orbitune.training.trainer import train
 
 __all__ = [
@@ -12,10 +13,12 @@ __all__ = [
     "LogLines",
     "Minibatches",
     "Phase",
+    "PlannedLoop",
     "Progress",
     "Run",
     "Schedule",
     "Silent",
+    "TimeLeft",
     "load_state",
     "on_screen",
     "save_state",

@@ -2,17 +2,23 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from orbitune.training.time_left import PlannedLoop, TimeLeft
+
 logger = logging.getLogger(__name__)
 
 
 class Silent:
     """Says nothing, and is what the other kinds refine."""
+
+    def plan(self, loops: Sequence[PlannedLoop]) -> None:
+        """What the whole run will do, as far as it is known."""
 
     def start(self, phase: str, total: int, first: int) -> None:
         """A phase of ``total`` steps begins, at step ``first``."""
@@ -40,17 +46,26 @@ class LogLines(Silent):
     """One line per phase and per measurement, at most every few seconds: for log files."""
 
     def __init__(self, console: Console, seconds: float = 5.0):
-        self.console, self.seconds = console, seconds
+        self.console, self.seconds, self.time_left = console, seconds, TimeLeft()
         self.phase, self.last, self.step, self.total = "", 0.0, 0, 0
+
+    def plan(self, loops: Sequence[PlannedLoop]) -> None:
+        """For the time left."""
+        self.time_left.plan(loops)
 
     def start(self, phase: str, total: int, first: int) -> None:
         """Announce the phase."""
         self.phase, self.total, self.step = phase, total, first
-        self.message(f"{phase}: {total} steps" + (f", from step {first}" if first else ""))
+        self.time_left.start(phase, first)
+        left = self.time_left.words()
+        self.message(
+            f"{phase}: {total} steps" + (f", from step {first}" if first else "") + (f"; {left}" if left else "")
+        )
 
     def advance(self, step: int) -> None:
         """Remember where we are."""
         self.step = step
+        self.time_left.advance(step)
 
     def show(self, values: dict[str, Any]) -> None:
         """A line, if the last one is old enough."""
@@ -64,7 +79,7 @@ class LogLines(Silent):
 
 
 class LiveBar(Silent):
-    """A bar with the phase, the evidence, the widest ranges and the time left."""
+    """A bar with the phase, the time left in it and in the run, the evidence and the widest ranges."""
 
     def __init__(self, console: Console):
         self.bar = Bar(
@@ -72,22 +87,30 @@ class LiveBar(Silent):
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[left]}"),
             TextColumn("{task.fields[measured]}"),
             console=console,
             transient=True,
         )
         self.task: TaskID | None = None
-        self.measured = ""
+        self.measured, self.time_left = "", TimeLeft()
+
+    def plan(self, loops: Sequence[PlannedLoop]) -> None:
+        """For the time left."""
+        self.time_left.plan(loops)
 
     def start(self, phase: str, total: int, first: int) -> None:
         """A new bar."""
         self.bar.start()
-        self.task = self.bar.add_task(phase, total=total, completed=first, measured=self.measured)
+        self.time_left.start(phase, first)
+        left = self.time_left.words()
+        self.task = self.bar.add_task(phase, total=total, completed=first, measured=self.measured, left=left)
 
     def advance(self, step: int) -> None:
         """Move the bar."""
+        self.time_left.advance(step)
         if self.task is not None:
-            self.bar.update(self.task, completed=step)
+            self.bar.update(self.task, completed=step, left=self.time_left.words())
 
     def show(self, values: dict[str, Any]) -> None:
         """Update the numbers beside the bar."""

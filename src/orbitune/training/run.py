@@ -12,7 +12,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -23,6 +23,7 @@ from orbitune.errors import CheckpointError, Interrupted
 from orbitune.machine import has_bfloat16_units
 from orbitune.training.checkpoint import load_state, save_state
 from orbitune.training.progress import Progress, Silent
+from orbitune.training.time_left import PlannedLoop
 
 T = TypeVar("T")
 CHECKPOINT, HISTORY = "checkpoint.safetensors", "history.jsonl"
@@ -139,6 +140,10 @@ class Run:
         spent, allowed = self.seconds - self._loop_started, self._deadline - self._loop_started
         by_time = total * spent / allowed if allowed > 0 else total
         return min(max(step, by_time), total - 1)
+
+    def plan(self, loops: Sequence[PlannedLoop]) -> None:
+        """Say what will be done, for the time left; what was finished before is not done again."""
+        self.progress.plan([loop for loop in loops if loop.name not in self._finished])
 
     def track(self, name: str, item: Stateful) -> None:
         """Keep the state of ``item`` in every checkpoint from now on."""
