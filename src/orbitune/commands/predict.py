@@ -2,6 +2,7 @@
 
 import csv
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from orbitune.fitting import read_record, read_result
 from orbitune.inputs import StoredImages
 from orbitune.saving import Structure, load_model
 from orbitune.training.evaluation import class_probabilities, share_correct
+
+PREDICTIONS = "predictions.csv"
 
 
 def predict(
@@ -52,11 +55,18 @@ def predict(
     probabilities = class_probabilities(model, question.images, orbit_size, torch.Generator().manual_seed(0))
     directory = out or run
     directory.mkdir(parents=True, exist_ok=True)
-    write_predictions(directory / "predictions.csv", question.names, structure.class_names, probabilities)
+    write_predictions(directory / PREDICTIONS, question.names, structure.class_names, probabilities)
     known = question.labels is not None and question.class_names == structure.class_names
     accuracy = share_correct(probabilities, question.labels) if known else None
     result = replace(read_result(run), test_accuracy=accuracy, seconds=time.monotonic() - started)
-    show_result(result, directory, as_json)
+    if as_json:
+        show_result(result, directory, as_json)
+        return
+    counts = Counter(structure.class_names[i] for i in probabilities.argmax(1).tolist())
+    typer.echo(f"{len(probabilities):,} images: " + ", ".join(f"{num} {name}" for name, num in counts.most_common(10)))
+    if accuracy is not None:
+        typer.echo(f"Accuracy, by the names of their folders or their labels: {100 * accuracy:.1f} %")
+    typer.echo(f"Labels and probabilities: {directory / PREDICTIONS}")
 
 
 @dataclass(frozen=True)
