@@ -52,7 +52,8 @@ def app(
     console.print("Ctrl-C ends it.", highlight=False)
     if not no_browser:  # some browsers run in the terminal and do not return
         threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
-    for name in ("SIGTERM", "SIGHUP"):  # asked to end, or the terminal is gone: as with Ctrl-C
+    # Asked to end, or the terminal is gone: as with Ctrl-C, which a shell lets its background jobs ignore.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
     try:
