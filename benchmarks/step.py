@@ -148,6 +148,7 @@ def main() -> None:
     """Measure all rows of a size, or (--row, for the fresh processes) one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--points", choices=("all", "part", "both"), default="both", help="which are back-propagated")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="file to write the rows to")
     parser.add_argument("--row", help=argparse.SUPPRESS)
@@ -162,16 +163,23 @@ def main() -> None:
         f"{'bound':18} {'phase':8} {'B':>4} {'S':>4} {'M':>5} {'back':>5}  seconds   peak GB  × bare forward+backward"
     )
     for size in SIZES[arguments.size]:
+        if arguments.points not in ("both", "all" if size.backward_points is None else "part"):
+            continue
         for bound in bounds:
             for phase in GROUPS:
                 row = _in_fresh_process(bound, phase, size, arguments.repeats)
                 rows.append(row)
+                _write(arguments, rows)
                 print(
                     f"{bound:18} {phase:8} {size.batch:4} {size.orbit:4} {size.inducing:5} "
                     f"{size.backward_points or 'all':>5}  {row['seconds']:7.3f}   {row['peak_gb']:7.2f}  "
                     f"{row['ratio_to_forward_backward']:.2f}",
                     flush=True,
                 )
+
+
+def _write(arguments: argparse.Namespace, rows: list[dict]) -> None:
+    """All rows so far: a long measurement that is stopped has not been in vain."""
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump({"size": arguments.size, "rows": rows, "machine": machine(), "commit": commit()}, file, indent=2)
