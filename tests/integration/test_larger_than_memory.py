@@ -34,7 +34,7 @@ settings = {"max_rounds": 1, "first_epochs": 0.01, "steps": 2, "warm_first": 2, 
 final = {"network": {"epochs": 0.01}, "head_steps": 2, "num_inducing": 10, "orbit_size": 2}
 config = make_config(values | {"settings": settings | {"final": final}})
 peaks = []
-for num in (6000, 24_000):  # 74 and 295 MB of bytes, four times that as floats
+for num in (6000, 60_000):  # 74 and 737 MB of bytes, four times that as floats
     fit(config, from_items(Noise(num), Noise(500)), Path(sys.argv[1]) / str(num))
     peaks.append(anonymous_mb())
 print(json.dumps(peaks))
@@ -46,4 +46,4 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path):
     finished = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     small, large = json.loads(finished.stdout)
-    assert large - small < 60  # MB; the bytes alone are 221 MB more
+    assert large - small < 350  # MB, which the allocator may keep or not; the bytes alone are 663 MB more
