@@ -1,7 +1,6 @@
 """The app as a program: fits that are started, stopped and resumed; the page in a browser; how it ends."""
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -102,23 +101,6 @@ def test_ctrl_c_ends_it_cleanly_and_a_taken_port_is_a_sentence(run, tmp_path):
 def test_a_run_that_is_not_there_is_a_sentence(tmp_path):
     finished = orbitune("app", str(tmp_path / "nowhere"), "--port", "0", "--no-browser")
     assert finished.returncode == 2 and "there is no run directory" in " ".join(finished.stderr.split())
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("chromium and chromedriver are not installed (Debian: apt-get install chromium chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    profile = f"user-data-dir={tmp_path_factory.mktemp('chromium')}"
-    for flag in ("headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run", profile):
-        options.add_argument(f"--{flag}")
-    session = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield session
-    session.quit()
 
 
 def text(browser, id):

@@ -9,7 +9,7 @@ from typing import Any
 from orbitune.app.archives import unpack_images
 from orbitune.app.refusal import Refused
 from orbitune.data import ImageDataset, load_dataset
-from orbitune.data.catalog import CATALOG
+from orbitune.data.catalog import CATALOG, known_name
 from orbitune.errors import OrbituneError
 
 UPLOADS = "uploads"
@@ -46,8 +46,8 @@ def check_source(data: object, side: int | None = None) -> str:
     if not isinstance(data, str) or not data.strip():
         raise Refused("choose what to learn from: a known data set, a zip, or a path on this machine")
     data = data.strip()
-    name = data.lower().replace("_", "-")
-    if name in CATALOG:
+    name = known_name(data)
+    if name is not None:
         if CATALOG[name].find() is None:
             load_dataset(name)  # raises, and says how to get it
         return name

@@ -46,6 +46,7 @@ def app(
             f"Warning: {host} is not this machine alone. Whoever has the address printed below, with its token, can "
             "start fits and read images with your rights, and the connection is not encrypted.",
             style="yellow",
+            markup=False,
             highlight=False,
         )
     typer.echo(f"Orbitune is at {server.url}")

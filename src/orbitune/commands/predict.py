@@ -16,7 +16,7 @@ from torch import Tensor
 from orbitune.commands.options import Json
 from orbitune.commands.show import show_result
 from orbitune.data import load_dataset
-from orbitune.data.catalog import CATALOG
+from orbitune.data.catalog import known_name
 from orbitune.data.folder import image_names, is_unsorted, load_images
 from orbitune.data.image_files import SUFFIXES
 from orbitune.fitting import read_record, read_result
@@ -24,7 +24,7 @@ from orbitune.inputs import StoredImages
 from orbitune.saving import Structure, load_model
 from orbitune.training.evaluation import class_probabilities, share_correct
 
-PREDICTIONS = "predictions.csv"
+TABLE = "predictions.csv"
 
 
 def predict(
@@ -55,7 +55,7 @@ def predict(
     probabilities = class_probabilities(model, question.images, orbit_size, torch.Generator().manual_seed(0))
     directory = out or run
     directory.mkdir(parents=True, exist_ok=True)
-    write_predictions(directory / PREDICTIONS, question.names, structure.class_names, probabilities)
+    write_table(directory / TABLE, question.names, structure.class_names, probabilities)
     known = question.labels is not None and question.class_names == structure.class_names
     accuracy = share_correct(probabilities, question.labels) if known else None
     result = replace(read_result(run), test_accuracy=accuracy, seconds=time.monotonic() - started)
@@ -66,7 +66,7 @@ def predict(
     typer.echo(f"{len(probabilities):,} images: " + ", ".join(f"{num} {name}" for name, num in counts.most_common(10)))
     if accuracy is not None:
         typer.echo(f"Accuracy, by the names of their folders or their labels: {100 * accuracy:.1f} %")
-    typer.echo(f"Labels and probabilities: {directory / PREDICTIONS}")
+    typer.echo(f"Labels and probabilities: {directory / TABLE}")
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def read_question(data: str, structure: Structure, *, seed: int, resize: bool) -
     channels, *size = structure.image_shape
     height_width = (size[0], size[1]) if resize else None
     path = Path(data).expanduser()
-    is_name = data.lower().replace("_", "-") in CATALOG
-    if not is_name and (path.suffix.lower() in SUFFIXES if path.is_file() else is_unsorted(path)):
+    on_disk = known_name(data) is None
+    if on_disk and (path.suffix.lower() in SUFFIXES if path.is_file() else is_unsorted(path)):
         images, names = load_images(path, channels=channels, resize=height_width)
         structure.check_shape(tuple(images.shape[1:]))
         return Question(images, names)
@@ -98,11 +98,11 @@ def read_question(data: str, structure: Structure, *, seed: int, resize: bool) -
     if images.shape[1] == 1:  # grey images are fine where colour is expected
         images = StoredImages(images.pixels.expand(-1, channels, -1, -1))
     structure.check_shape(tuple(images.shape[1:]))
-    names = image_names(path, split) if path.is_dir() and not is_name else [str(i) for i in range(len(images))]
+    names = image_names(path, split) if on_disk and path.is_dir() else [str(i) for i in range(len(images))]
     return Question(images, names, labels, dataset.class_names)
 
 
-def write_predictions(
+def write_table(
     path: Path, names: Sequence[str], class_names: Sequence[str], probabilities: Float[Tensor, "N C"]
 ) -> None:
     """One line per image: its name, the most probable class, and the probability of every class."""

@@ -53,6 +53,12 @@ CATALOG: dict[str, Entry] = {
 }
 
 
+def known_name(source: str | Path) -> str | None:
+    """The name in the catalog that is meant, or None: something on the disk is."""
+    name = str(source).lower().replace("_", "-")
+    return name if isinstance(source, str) and name in CATALOG else None
+
+
 def load_dataset(source: str | Path, *, seed: int = 0, resize: int | tuple[int, int] | None = None) -> ImageDataset:
     """Load a data set by its name, from a folder of images, or from an ``.npz`` file.
 
@@ -64,8 +70,8 @@ def load_dataset(source: str | Path, *, seed: int = 0, resize: int | tuple[int, 
         resize: the side or (H, W) all images are brought to.
     """
     size = _checked_size(resize)
-    name = str(source).lower().replace("_", "-")
-    if isinstance(source, str) and name in CATALOG:
+    name = known_name(source)
+    if name is not None:
         found = CATALOG[name].find()
         if found is None:
             raise _missing(name)

@@ -8,7 +8,7 @@ import torch
 
 from orbitune.data.arrays import from_arrays
 from orbitune.data.dataset import ImageDataset, Split
-from orbitune.data.image_files import SUFFIXES, Size, images_among, read_images
+from orbitune.data.image_files import SUFFIXES, Size, images_among, is_hidden, read_images
 from orbitune.errors import DataError
 from orbitune.inputs import StoredImages
 
@@ -81,8 +81,7 @@ def is_unsorted(folder: Path) -> bool:
     """Whether images lie directly in a folder, and there are no sub-folders."""
     if not folder.is_dir():
         return False
-    below = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))]
-    return not below and any(path.suffix.lower() in SUFFIXES for path in folder.iterdir())
+    return not _sub_folders(folder) and any(path.suffix.lower() in SUFFIXES for path in folder.iterdir())
 
 
 def _splits(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
@@ -93,8 +92,7 @@ def _splits(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
 
 
 def _class_folders(folder: Path) -> dict[str, Path]:
-    # Hidden folders are made by tools, not by people who sort images.
-    folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))]
+    folders = _sub_folders(folder)
     if len(folders) < 2:
         found = f"only {folders[0].name}/" if folders else "no sub-folder"
         raise DataError(
@@ -106,6 +104,10 @@ def _class_folders(folder: Path) -> dict[str, Path]:
         log.warning("%s: %d images beside the class folders are left out", folder, len(beside))
     by_number = all(path.name.isdecimal() for path in folders)
     return {path.name: path for path in sorted(folders, key=lambda p: (int(p.name) if by_number else 0, p.name))}
+
+
+def _sub_folders(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_dir() and not is_hidden(path.relative_to(folder))]
 
 
 def _image_files(folder: Path) -> list[Path]:
