@@ -1,6 +1,7 @@
 """Time and peak memory of one GP step and one network step, beside the bare cost of the network.
 
     python benchmarks/step.py --size paper --json results/benchmarks/step.json
+    python benchmarks/step.py --size sweep --repeats 2 --json sweep.json --plot sweep.png
 
 Every row runs in a fresh process, so that its peak memory is its own, and measures the network alone on as many images
 in that same process: on another machine, compare ratios. Steps are those of the training loop itself.
@@ -49,6 +50,7 @@ SIZES = {
     "small": [SMALL, Size(100, 16, 200, 4)],
     "paper": [PAPER, Size(200, 120, 1200, 12)],
     "sweep": [
+        SMALL,
         *(Size(b, 16, 200) for b in (25, 50, 200, 400)),
         *(Size(100, s, 200) for s in (4, 8, 32, 64, 128, 256)),
         *(Size(100, 16, m) for m in (50, 100, 400, 800, 1600)),
@@ -151,6 +153,7 @@ def main() -> None:
     parser.add_argument("--points", choices=("all", "part", "both"), default="both", help="which are back-propagated")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="file to write the rows to")
+    parser.add_argument("--plot", help="file to draw a sweep to")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.row:
@@ -176,6 +179,38 @@ def main() -> None:
                     f"{row['ratio_to_forward_backward']:.2f}",
                     flush=True,
                 )
+    if arguments.plot:
+        plot_sweep(rows, arguments.plot)
+
+
+def plot_sweep(rows: list[dict], path: str) -> None:
+    """Seconds against B·S and M, and memory against S, of steps and of the bare network."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    by_points, by_inducing, memory = figure.subplots(1, 3)
+    for phase, marker in zip(GROUPS, "os", strict=True):
+        own = [row for row in rows if row["phase"] == phase]
+        swept = sorted((row for row in own if row["inducing"] == SMALL.inducing), key=lambda row: _points(row))
+        by_points.loglog([_points(row) for row in swept], [row["seconds"] for row in swept], marker + "-", label=phase)
+        same_points = [row for row in own if _points(row) == SMALL.batch * SMALL.orbit]
+        same_points.sort(key=lambda row: row["inducing"])
+        by_inducing.loglog([r["inducing"] for r in same_points], [r["seconds"] for r in same_points], marker + "-")
+        same_batch = [row for row in swept if row["batch"] == SMALL.batch]
+        memory.semilogx([row["orbit"] for row in same_batch], [row["peak_gb"] for row in same_batch], marker + "-")
+    points, bare = [_points(row) for row in swept], [row["bare_forward_backward_seconds"] for row in swept]
+    by_points.loglog(points, bare, "k:", label="bare forward + backward")
+    by_points.set(xlabel="orbit points per step, B·S", ylabel="seconds per step")
+    by_points.legend()
+    by_inducing.set(xlabel="inducing inputs M", ylabel="seconds per step", ylim=by_points.get_ylim())
+    memory.set(xlabel=f"orbit size S (B = {SMALL.batch})", ylabel="peak memory [GB]", ylim=(0, None))
+    for axis in (by_points, by_inducing, memory):
+        axis.grid(alpha=0.3, which="both")
+    figure.savefig(path, dpi=80)
+
+
+def _points(row: dict) -> int:
+    return row["batch"] * row["orbit"]
 
 
 def _write(arguments: argparse.Namespace, rows: list[dict]) -> None:

@@ -13,8 +13,11 @@ from orbitune.inputs import Inputs
 from orbitune.orbits import Orbit
 from orbitune.random import permutation
 
-MAX_POINTS = 2**14
-"""Orbit points whose activations are kept for the backward pass; more are taken in pieces and computed twice."""
+MAX_POINTS = 2**13
+"""Orbit points whose activations are kept for the backward pass; those beyond are computed again in it, in pieces."""
+
+MAX_RECOMPUTED_POINTS = 2**10
+"""Orbit points per piece that is computed again: its activations come and go, the fewer the better they are cached."""
 
 MAX_FORWARD_POINTS = 2**9
 """Orbit points per network call where nothing is kept: few enough for activations to stay in the cache."""
@@ -63,8 +66,11 @@ def _in_pieces(
         return torch.cat([piece(part) for part in params.split(max(1, MAX_FORWARD_POINTS // batch), dim=1)], dim=1)
     if batch * size <= MAX_POINTS:
         return piece(params)
-    parts = params.split(max(1, MAX_POINTS // batch), dim=1)
-    return torch.cat([checkpoint(piece, part, use_reentrant=False) for part in parts], dim=1)
+    num_kept = MAX_POINTS // batch
+    recomputed = params[:, num_kept:].split(max(1, MAX_RECOMPUTED_POINTS // batch), dim=1)
+    features = [piece(params[:, :num_kept])] if num_kept else []
+    features += [checkpoint(piece, part, use_reentrant=False) for part in recomputed]
+    return torch.cat(features, dim=1)
 
 
 def extract_features(backbone: nn.Module, inputs: Float[Tensor, "N *event"]) -> Float[Tensor, "N D"]:

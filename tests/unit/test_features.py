@@ -50,10 +50,17 @@ def test_partial_back_propagation_is_exact_on_average_over_all_subsets(case, bac
     torch.testing.assert_close(rounded.mean(0), expected, rtol=1e-6, atol=1e-8)
 
 
-def test_pieces_that_are_computed_twice_give_the_same_gradients(case, monkeypatch):
+@pytest.mark.parametrize(("kept", "num_kept_points"), [(12, 2), (7, 1), (3, 0)])
+def test_pieces_that_are_computed_twice_give_the_same_gradients(case, monkeypatch, kept, num_kept_points):
     values, expected = gradients(case)
-    monkeypatch.setattr(features, "MAX_POINTS", 7)  # one point of five inputs at a time
+    monkeypatch.setattr(features, "MAX_POINTS", kept)
+    monkeypatch.setattr(features, "MAX_RECOMPUTED_POINTS", 7)  # one point of five inputs at a time
+    recomputed, checkpoint = [], features.checkpoint
+    monkeypatch.setattr(
+        features, "checkpoint", lambda f, part, **options: recomputed.append(part) or checkpoint(f, part, **options)
+    )
     in_pieces, found = gradients(case)
+    assert len(recomputed) == in_pieces.shape[1] - num_kept_points
     torch.testing.assert_close(in_pieces, values)
     torch.testing.assert_close(found, expected)
 

@@ -142,6 +142,27 @@ def test_the_papers_schedules():
     assert {Schedule.constant.factor(step, 7) for step in range(7)} == {1.0}
 
 
+def test_the_warm_cosine_rises_and_falls():
+    factors = [Schedule.warm_cosine.factor(step, 100) for step in range(100)]
+    assert factors[0] == 0 and factors[-1] < 0.001
+    assert factors.index(max(factors)) == 5
+    assert factors[50] == pytest.approx(0.5)
+
+
+def test_weight_decay_shrinks_matrices_and_leaves_vectors(images, labels):
+    parameters = {}
+    for decay in (0.0, 0.5):
+        run = Run(None, seed=5)
+        network = build_network(AffineOrbit(), lambda: nn.Flatten(), Softmax(3), images, run.generator)
+        start = network.readout.weight.detach().clone()
+        # One step: gradients are the same, and decoupled decay multiplies weights by 1 − learning rate × decay.
+        phase = Phase("p", "log-likelihood", ("readout",), 1, learning_rate=0.1, weight_decay=decay, batch_size=7)
+        train(network, images, labels, phase, run)
+        parameters[decay] = network.readout.weight.detach().clone(), network.readout.bias.detach().clone()
+    torch.testing.assert_close(parameters[0.0][0] - parameters[0.5][0], 0.05 * start)
+    torch.testing.assert_close(parameters[0.0][1], parameters[0.5][1], rtol=0, atol=0)
+
+
 def test_minibatches_are_epochs_without_replacement(generator):
     batches = Minibatches(10, 4, generator)
     drawn = [batches.next() for _ in range(10)]

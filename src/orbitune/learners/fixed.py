@@ -25,6 +25,7 @@ class PlainNetwork(Learner):
     epochs: float = 30.0
     learning_rate: float = 0.001
     schedule: Schedule = Schedule.cosine
+    weight_decay: float = 0.0
     batch_size: int = 100
     orbit_size: int = 1
 
@@ -57,6 +58,7 @@ class PlainNetwork(Learner):
             steps=steps_of(self.epochs, len(problem.inputs), self.batch_size),
             learning_rate=self.learning_rate,
             schedule=self.schedule,
+            weight_decay=self.weight_decay,
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
         )

@@ -15,6 +15,7 @@ class Schedule(StrEnum):
     steps = "steps"
     cyclic = "cyclic"
     cosine = "cosine"
+    warm_cosine = "warm-cosine"
 
     def factor(self, step: int | float, total: int) -> float:
         """What the learning rate is multiplied by at a step."""
@@ -28,6 +29,8 @@ class Schedule(StrEnum):
                 return (0.01, 0.1, 1.0, 0.1, 0.01)[int(5 * progress)]
             case Schedule.cosine:
                 return (1 + cos(pi * progress)) / 2
+            case Schedule.warm_cosine:  # rises linearly over a twentieth of the phase, for large learning rates
+                return min(1.0, 20 * progress) * (1 + cos(pi * progress)) / 2
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Phase:
         groups: which parameter groups move; the others stay bit-identical.
         steps: how many minibatches.
         learning_rate: Adam's, times the schedule.
+        weight_decay: AdamW's, of weight matrices and convolutions; biases and other vectors do not decay.
         natural_rate: rate ρ of the natural-gradient step on q(u) that goes with every step; 0 for none.
         batch_size, orbit_size, num_f_samples: B, S_o and S_g.
         backward_points: how many of the orbit's points are back-propagated through; None is all of them.
@@ -51,6 +55,7 @@ class Phase:
     steps: int
     learning_rate: float = 1e-3
     schedule: Schedule = Schedule.constant
+    weight_decay: float = 0.0
     natural_rate: float = 0.0
     batch_size: int = 200
     orbit_size: int = 1

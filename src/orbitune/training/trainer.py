@@ -32,7 +32,7 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Inputs, targets: Tensor, ph
     The model must be tracked by the run. Parameters that the user has fixed (``requires_grad_(False)``) stay fixed.
     """
     with only_training(model, phase) as parameters:
-        optimiser = torch.optim.Adam(parameters, lr=phase.learning_rate) if parameters else None
+        optimiser = adam(parameters, phase) if parameters else None
         batches = Minibatches(len(inputs), phase.batch_size, run.generator)
         items = {"batches": batches} | ({"optimiser": optimiser} if optimiser else {})
         for step in run.steps(phase.name, phase.steps, **items):
@@ -53,6 +53,15 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Inputs, targets: Tensor, ph
                 )
             if step % LOG_EVERY == 0 or step == phase.steps - 1:
                 run.log(phase=phase.name, step=step, **measurements(terms), ranges=model.orbit.ranges())
+
+
+def adam(parameters: list[nn.Parameter], phase: Phase) -> torch.optim.AdamW:
+    """Adam with the decoupled weight decay of a phase; without decay, Adam itself."""
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": phase.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=phase.learning_rate)
 
 
 def evaluate(
