@@ -9,7 +9,7 @@ from orbitune.errors import InputError
 from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.network import build_network
 from orbitune.orbits import AffineOrbit
-from orbitune.training import Minibatches, Phase, Run, Schedule, train
+from orbitune.training import Minibatches, Phase, Run, Schedule, train, trainer
 
 
 def make_backbone():
@@ -161,6 +161,18 @@ def test_weight_decay_shrinks_matrices_and_leaves_vectors(images, labels):
         parameters[decay] = network.readout.weight.detach().clone(), network.readout.bias.detach().clone()
     torch.testing.assert_close(parameters[0.0][0] - parameters[0.5][0], 0.05 * start)
     torch.testing.assert_close(parameters[0.0][1], parameters[0.5][1], rtol=0, atol=0)
+
+
+def test_the_natural_rate_follows_its_own_schedule(images, labels, monkeypatch):
+    rates = []
+    monkeypatch.setattr(trainer, "natural_gradient_step", lambda model, terms, *, rate, **_: rates.append(rate))
+    phase = Phase(
+        "p", "sample", ("kernel",), 4, natural_rate=0.2, natural_schedule=Schedule.cosine, batch_size=7, orbit_size=2
+    )
+    run, model = Run(None), gp(images)
+    run.track("model", model)
+    train(model, images, labels, phase, run)
+    assert rates == pytest.approx([0.2 * Schedule.cosine.factor(step, 4) for step in range(4)])
 
 
 def test_minibatches_are_epochs_without_replacement(generator):

@@ -11,6 +11,7 @@ from orbitune.experiments.experiment import Budget, Experiment, Metric, Row, acc
 from orbitune.experiments.fits import compute_fit, fit_config
 from orbitune.experiments.plots import accuracies_and_ranges
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
+from orbitune.training import Schedule
 
 ROWS = {
     "M1": "NN, Softmax",
@@ -92,17 +93,19 @@ def smoke_learners() -> Learners:
 
 
 def laptop_learners() -> Learners:
-    """Two cores: minutes for most rows, about an hour for M8 and M9.
+    """Two cores: minutes for most rows, three quarters of an hour for M8 and M9.
 
-    Nearly all of that hour is the final network: four orbit points per image and step, whose readouts are averaged.
+    Most of that is the final network: four orbit points per image and step, whose readouts are averaged, at a large
+    learning rate (see docs/decisions.md).
     """
     network = PlainNetwork(epochs=60.0)
+    long = PlainNetwork(
+        epochs=80.0, batch_size=50, orbit_size=4, learning_rate=0.006, schedule=Schedule.warm_cosine, weight_decay=0.05
+    )
     shallow = FixedRanges(
         PlainNetwork(epochs=0.0), head_steps=300, natural_rate=0.1, num_inducing=1000, batch_size=200, orbit_size=16
     )
-    final = FixedRanges(
-        PlainNetwork(epochs=120.0, orbit_size=4), head_steps=150, num_inducing=500, orbit_size=8, elbo_steps=600
-    )
+    final = FixedRanges(long, head_steps=150, num_inducing=500, orbit_size=8)
     return Learners(
         network,
         shallow,

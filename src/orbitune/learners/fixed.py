@@ -129,6 +129,7 @@ class FixedRanges(Learner):
             self.head_steps,
             learning_rate=0.03,
             natural_rate=self.natural_rate,
+            natural_schedule=Schedule.cosine,  # at the end q(u) knows many minibatches, not the last few
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
         )

@@ -44,7 +44,8 @@ class Phase:
         steps: how many minibatches.
         learning_rate: Adam's, times the schedule.
         weight_decay: AdamW's, of weight matrices and convolutions; biases and other vectors do not decay.
-        natural_rate: rate ρ of the natural-gradient step on q(u) that goes with every step; 0 for none.
+        natural_rate: rate ρ of the natural-gradient step on q(u) that goes with every step, times its own schedule; 0
+            for none. A step forgets the share ρ of what q(u) knew: at a constant rate it knows the last 1/ρ minibatches.
         batch_size, orbit_size, num_f_samples: B, S_o and S_g.
         backward_points: how many of the orbit's points are back-propagated through; None is all of them.
     """
@@ -57,6 +58,7 @@ class Phase:
     schedule: Schedule = Schedule.constant
     weight_decay: float = 0.0
     natural_rate: float = 0.0
+    natural_schedule: Schedule = Schedule.constant
     batch_size: int = 200
     orbit_size: int = 1
     num_f_samples: int = 8

@@ -40,16 +40,18 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Inputs, targets: Tensor, ph
             # Dropout draws from torch's global generator.
             with seeded(run.generator), run.network_precision(inputs.device):
                 terms = evaluate(model, inputs[batch], targets[batch], len(inputs), phase, run.generator)
+            pace = run.pace(step, phase.steps)
             if optimiser:
                 for group in optimiser.param_groups:
-                    group["lr"] = phase.learning_rate * phase.schedule.factor(run.pace(step, phase.steps), phase.steps)
+                    group["lr"] = phase.learning_rate * phase.schedule.factor(pace, phase.steps)
                 optimiser.zero_grad()
                 (-terms.per_datum).backward()
                 optimiser.step()
                 model.orbit.clamp_()
             if phase.natural_rate and isinstance(model, InvariantGP) and isinstance(terms, ElboTerms):
+                rate = phase.natural_rate * phase.natural_schedule.factor(pace, phase.steps)
                 natural_gradient_step(
-                    model, terms, rate=phase.natural_rate, num_f_samples=phase.num_f_samples, generator=run.generator
+                    model, terms, rate=rate, num_f_samples=phase.num_f_samples, generator=run.generator
                 )
             if step % LOG_EVERY == 0 or step == phase.steps - 1:
                 run.log(phase=phase.name, step=step, **measurements(terms), ranges=model.orbit.ranges())
