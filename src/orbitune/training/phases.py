@@ -45,7 +45,7 @@ class Phase:
         learning_rate: Adam's, times the schedule.
         weight_decay: AdamW's, of weight matrices and convolutions; biases and other vectors do not decay.
         natural_rate: rate ρ of the natural-gradient step on q(u) that goes with every step, times its own schedule; 0
-            for none. A step forgets the share ρ of what q(u) knew: at a constant rate it knows the last 1/ρ minibatches.
+            for none. A step forgets the share ρ of what q(u) knew: at a constant rate it knows some 1/ρ minibatches.
         batch_size, orbit_size, num_f_samples: B, S_o and S_g.
         backward_points: how many of the orbit's points are back-propagated through; None is all of them.
     """
