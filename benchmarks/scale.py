@@ -50,7 +50,7 @@ def _fit_seconds(num: int) -> float:
     images = torch.rand(num, 1, 28, 28, generator=generator)
     labels = torch.arange(num) % 10
     problem = Problem(images, labels, AffineOrbit(), Softmax(10), MnistCNN)
-    learner = CrossFit(max_rounds=1, first_epochs=1, steps=5, warm_first=5)
+    learner = CrossFit(max_rounds=1, first_epochs=1.0, steps=5, warm_first=5)
     started = time.perf_counter()
     learner.learn_orbit(AffineOrbit().reparameterised("log"), problem, Run(None))
     return time.perf_counter() - started
