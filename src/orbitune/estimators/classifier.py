@@ -27,7 +27,7 @@ class InvariantClassifier(ClassifierMixin, InvariantEstimator):
         orbit: what may be learned. None: all seven parameters of :class:`~orbitune.orbits.AffineOrbit` for images,
             nothing for vectors. Or names of some of them, such as ``["rotation"]``; or any
             :class:`~orbitune.orbits.Orbit`, which is copied and acts on inputs as they are given.
-        backbone: "mnist-cnn", "pcam", "resnet18", "mlp" or "identity", which see rescaled inputs (images divided by
+        backbone: the name of a network ("mnist-cnn", "resnet18", "mlp", …), which sees rescaled inputs (images over
             their largest pixel, vectors standardised); a function that makes an ``nn.Module``, or a module to start
             from, which see inputs as they are. None is "mnist-cnn" for images and "identity" for vectors.
         likelihood: "softmax" (None), "gaussian" (regression on one-hot codes), "bernoulli" (two classes), or a

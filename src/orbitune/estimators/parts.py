@@ -12,7 +12,7 @@ from orbitune.estimators.inputs import Rescale
 from orbitune.learners import Learner
 from orbitune.likelihoods import Likelihood
 from orbitune.orbits import AffineOrbit, IdentityOrbit, Orbit
-from orbitune.saving import make_backbone
+from orbitune.saving import BACKBONES, make_backbone
 
 SMALLEST_SIDE = 4  # of images that the convolutional network can take
 
@@ -48,7 +48,7 @@ def backbone_maker(backbone: Any, inputs: Tensor) -> Callable[[], nn.Module]:
         return lambda: copy.deepcopy(backbone).to(inputs.dtype)
     if callable(backbone):
         return lambda: _checked_module(backbone()).to(inputs.dtype)
-    if not images and backbone in ("mnist-cnn", "pcam", "resnet18"):
+    if not images and backbone in BACKBONES and backbone not in ("mlp", "identity"):
         raise InputError(
             f"the backbone {backbone!r} is for images, but X holds vectors of {inputs.shape[1]} features. "
             "If these are flat images, say image_shape; else use 'mlp' or 'identity'"

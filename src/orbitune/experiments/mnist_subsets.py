@@ -10,20 +10,30 @@ from orbitune.config import FitConfig, OrbitConfig
 from orbitune.experiments.experiment import Budget, Experiment, Metric, Row, accuracy_metric
 from orbitune.experiments.fits import compute_fit, fit_config, half_width
 from orbitune.experiments.plots import legend_once
-from orbitune.experiments.rotmnist import NO_ORBIT, SMOKE_DATA, Learners, paper_learners, smoke_learners
+from orbitune.experiments.rotmnist import NO_ORBIT, SMOKE_DATA, paper_learners, smoke_learners
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
 
 SIZES = (312, 1250, 5000, 20_000, 60_000)
 MODELS = {"NN": "network", "GP": "non-invariant deep kernel GP", "invGP": "invariant deep kernel GP"}
 
 
+Learners = tuple[PlainNetwork, FixedRanges, CrossFit]
+"""How the three models are trained, in the order of MODELS."""
+
+
 def compositions(learners: Learners, size: int, **shared: object) -> dict[str, FitConfig]:
     """The three models on one subset; ``shared`` are options of :class:`FitConfig`."""
+    orbits = (NO_ORBIT, NO_ORBIT, OrbitConfig(start=0.02))
     return {
-        f"NN-{size}": fit_config(learners.network, orbit=NO_ORBIT, **shared),
-        f"GP-{size}": fit_config(learners.deep, orbit=NO_ORBIT, **shared),
-        f"invGP-{size}": fit_config(learners.invariant_deep, orbit=OrbitConfig(start=0.02), **shared),
+        f"{model}-{size}": fit_config(learner, orbit=orbit, **shared)
+        for model, learner, orbit in zip(MODELS, learners, orbits, strict=True)
     }
+
+
+def smoke_size_learners() -> Learners:
+    """Seconds, to see that it runs."""
+    learners = smoke_learners()
+    return learners.network, learners.deep, learners.invariant_deep
 
 
 def laptop_learners(size: int) -> Learners:
@@ -37,8 +47,7 @@ def laptop_learners(size: int) -> Learners:
     invariant = CrossFit(
         first_epochs=epochs(250_000, 4.0, 60.0), epochs=epochs(60_000, 1.0, 20.0), look_ahead_floor=0.2, final=final
     )
-    deep = FixedRanges(network, num_inducing=min(500, size))
-    return Learners(network, deep, invariant, deep, invariant)
+    return network, FixedRanges(network, num_inducing=min(500, size)), invariant
 
 
 def paper_size_learners(size: int) -> Learners:
@@ -47,11 +56,10 @@ def paper_size_learners(size: int) -> Learners:
     network = PlainNetwork(epochs=60_000 * 200 / size, batch_size=min(200, size))
     num_inducing = min(1200, size)
     final = replace(learners.invariant_deep.final, network=replace(network, orbit_size=16), num_inducing=num_inducing)
-    return replace(
-        learners,
-        network=network,
-        deep=replace(learners.deep, network=network, num_inducing=num_inducing),
-        invariant_deep=replace(learners.invariant_deep, final=final, num_inducing=num_inducing),
+    return (
+        network,
+        replace(learners.deep, network=network, num_inducing=num_inducing),
+        replace(learners.invariant_deep, final=final, num_inducing=num_inducing),
     )
 
 
@@ -108,7 +116,7 @@ EXPERIMENT = Experiment(
     question="Does learning invariances help most where data are scarce, and are larger ranges learned there?",
     rows={f"{model}-{size}": f"{text}, {size:,} images" for size in SIZES for model, text in MODELS.items()},
     budgets={
-        "smoke": Budget(1, compositions(smoke_learners(), SIZES[0], **SMOKE_DATA | {"data": "digits"})),
+        "smoke": Budget(1, compositions(smoke_size_learners(), SIZES[0], **SMOKE_DATA | {"data": "digits"})),
         "laptop": Budget(1, _all(laptop_learners, 16)),
         "paper": Budget(3, _all(paper_size_learners, 120)),
     },

@@ -23,6 +23,7 @@ ROWS = {
     "M7": "non-invariant deep kernel GP, Softmax",
     "M8": "invariant deep kernel GP, Gaussian",
     "M9": "invariant deep kernel GP, Softmax",
+    "M9+": "M9 with dropout, longer training and more orbit points in prediction",
 }
 PAPER = {
     "M1": 0.9433,
@@ -48,10 +49,11 @@ class Learners:
     invariant_shallow: CrossFit
     deep: FixedRanges
     invariant_deep: CrossFit
+    past_the_paper: CrossFit
 
 
 def compositions(learners: Learners, **shared: object) -> dict[str, FitConfig]:
-    """M1 … M9 as fits; ``shared`` are options of :class:`FitConfig`."""
+    """M1 … M9, and M9+ beyond the paper, as fits; ``shared`` are options of :class:`FitConfig`."""
     kinds = (
         (learners.shallow, NO_ORBIT, "identity"),
         (learners.invariant_shallow, OrbitConfig(), "identity"),
@@ -63,7 +65,13 @@ def compositions(learners: Learners, **shared: object) -> dict[str, FitConfig]:
         for learner, orbit, backbone in kinds
         for likelihood in ("gaussian", "softmax")
     ]
-    return dict(zip(ROWS, (fit_config(learners.network, orbit=NO_ORBIT, **shared), *gps), strict=True))
+    past = replace(
+        gps[-1],
+        settings=learners.past_the_paper,
+        backbone="mnist-cnn-dropout",
+        predict_orbit_size=2 * gps[-1].predict_orbit_size,
+    )
+    return dict(zip(ROWS, (fit_config(learners.network, orbit=NO_ORBIT, **shared), *gps, past), strict=True))
 
 
 def smoke_learners() -> Learners:
@@ -89,6 +97,7 @@ def smoke_learners() -> Learners:
         replace(crossfit, folds=1, final=shallow),
         final,
         replace(crossfit, final=deep_final),
+        replace(crossfit, final=deep_final),
     )
 
 
@@ -112,6 +121,7 @@ def laptop_learners() -> Learners:
         CrossFit(folds=1, steps=60, warm_first=60, batch_size=128, orbit_size=16, num_inducing=400, final=shallow),
         FixedRanges(network, head_steps=150, num_inducing=500),
         CrossFit(final=final),
+        CrossFit(final=replace(final, network=replace(long, epochs=120.0))),
     )
 
 
@@ -136,6 +146,7 @@ def paper_learners() -> Learners:
         replace(crossfit, folds=1, final=shallow),
         FixedRanges(network, head_steps=1000, num_inducing=1200),
         replace(crossfit, final=final),
+        replace(crossfit, final=replace(final, network=replace(final.network, epochs=400.0))),
     )
 
 
