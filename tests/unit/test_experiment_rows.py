@@ -173,6 +173,13 @@ def test_ranges_over_time_are_thinned_and_leave_out_what_never_moved():
     assert ranges_over_time([]) == {}
 
 
+def test_moments_at_which_no_range_moved_do_not_crowd_out_the_others():
+    still = [{"seconds": float(t), "ranges": {"rotation": (-0.1, 0.1)}} for t in range(1000)]
+    moving = [{"seconds": 1000.0 + t, "ranges": {"rotation": (-0.1 - t, 0.1 + t)}} for t in range(1, 4)]
+    after = [line | {"seconds": line["seconds"] + 1000} for line in [moving[-1]] * 1000]
+    assert ranges_over_time([*still, *moving, *after])["seconds"] == [0.0, 1001.0, 1002.0, 1003.0]
+
+
 def test_lists_of_numbers_stand_on_one_line_and_read_back_the_same(tmp_path):
     record = {"a": [1, -2.5, 1e-07], "b": {"c": [[1, 2], [3]]}, "d": "[ 1, 2 ]", "e": ["x", "y"], "f": []}
     write_json(tmp_path / "record.json", record)

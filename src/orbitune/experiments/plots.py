@@ -1,6 +1,7 @@
 """Figures that several experiments share, drawn from records alone."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -49,12 +50,13 @@ def accuracies_and_ranges(records: Sequence[Row], parameters: Sequence[str] = ("
     return figure
 
 
-def ranges_over_time(history: Sequence[dict[str, Any]], num_points: int = 60) -> dict[str, Any]:
+def ranges_over_time(history: Sequence[dict[str, Any]], num_points: int = 120) -> dict[str, Any]:
     """The learned ranges in a run's history as columns, thinned: {"seconds": […], name: {"low": […], "high": […]}}.
 
-    Parameters that never moved are left out.
+    Moments at which nothing moved, and parameters that never did, are left out.
     """
-    moments = [line for line in history if line.get("ranges")]
+    told = [line for line in history if line.get("ranges")]
+    moments = [line for before, line in pairwise([{"ranges": None}, *told]) if line["ranges"] != before["ranges"]]
     if not moments:
         return {}
     last = len(moments) - 1

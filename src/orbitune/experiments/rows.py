@@ -95,11 +95,12 @@ def _row(experiment: Experiment, budget: str, name: str, seed: int, out: Path, w
         "description": experiment.rows[name],
         "budget": budget,
         "seed": seed,
-        "seconds": time.monotonic() - started,  # a result that knows of earlier sessions knows better
+        # A result that knows better (of earlier sessions, of its own seed) comes after these.
+        "seconds": time.monotonic() - started,
+        "config": asdict(config),
         **({"paper_accuracy": accuracies[0]} if accuracies else {}),
         **result,
         "peak_memory_mb": peak_memory_mb(),
-        "config": asdict(config),
         "commit": commit(),
         "machine": machine(),
     }
