@@ -158,6 +158,16 @@ def test_the_page_shows_table_figure_findings_differences_and_data(tmp_path):
         assert part in after
 
 
+def test_the_page_shows_the_orbit_of_the_first_seed_of_pictured_rows(tmp_path):
+    run_it(tmp_path)
+    pictured = replace(EXPERIMENT, pictured=("A", "B"))
+    for seed in (0, 1):
+        (tmp_path / "out" / "walks" / f"A-seed{seed}-orbit.png").touch()
+    page = render({"walks": pictured}, tmp_path / "out")
+    assert "![A-seed0](../out/walks/A-seed0-orbit.png)" in page
+    assert page.count("-orbit.png") == 1
+
+
 def test_an_experiment_whose_paper_gives_no_accuracy_says_nothing_of_it(tmp_path):
     other = replace(EXPERIMENT, metrics=(Metric("test_accuracy", "height"),))
     reproduce(other, "smoke", tmp_path / "out", work=tmp_path / "work", rows=["A"], seeds=[0])

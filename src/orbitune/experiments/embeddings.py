@@ -24,7 +24,7 @@ SHOWN = 12  # images of the figure
 
 def _rows(joint: Joint, network: PlainNetwork, **options: object) -> dict[str, FitConfig]:
     return {
-        "joint": fit_config(joint, orbit=OrbitConfig(), **options),
+        "joint": fit_config(joint, orbit=OrbitConfig(), likelihood="gaussian", **options),
         "pretrained": fit_config(network, orbit=NO_ORBIT, **options),
     }
 
@@ -75,7 +75,9 @@ def figure(records: Sequence[Row]) -> Figure:
     drawn = Figure(figsize=(8, 1 + 1.6 * len(shown)), layout="constrained")
     axes = drawn.subplots(len(shown), 1, squeeze=False)[:, 0]
     for axis, (name, record) in zip(axes, sorted(shown.items()), strict=True):
-        axis.imshow(record["embeddings"], aspect="auto", cmap="viridis")
+        axis.imshow(
+            record["embeddings"], aspect="auto", cmap="viridis"
+        )  # features of two networks have no common scale
         axis.set(yticks=[], xlabel="feature", ylabel="image")
         axis.set_title(f"{name}: within-class spread {record['within_class_spread']:.2f}", fontsize=9)
     return drawn
@@ -116,6 +118,7 @@ EXPERIMENT = Experiment(
     metrics=(
         Metric("within_class_spread", "variance within classes / total", digits=3),
         Metric("orientation_spread", "variance over orientation / total", digits=3),
+        Metric("rotation_half_width", "rotation, half-width", digits=2),
         accuracy_metric(),
     ),
     differences=(

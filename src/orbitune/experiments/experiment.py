@@ -85,6 +85,7 @@ class Experiment:
         compute: the result of a row, as what JSON can hold.
         figure: drawn from the records of the rows that are there (at least one), without the data.
         metrics: the columns of the table.
+        pictured: rows whose orbits are shown on the page.
         findings: what the records say beyond the table, in sentences.
         differences: where we do otherwise than the paper.
     """
@@ -97,5 +98,6 @@ class Experiment:
     compute: Callable[[Task], Row]
     figure: Callable[[Sequence[Row]], Figure]
     metrics: tuple[Metric, ...] = (accuracy_metric(),)
+    pictured: tuple[str, ...] = ()
     findings: Callable[[Sequence[Row]], list[str]] = lambda records: []
     differences: tuple[str, ...] = ()

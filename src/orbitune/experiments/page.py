@@ -1,8 +1,10 @@
 """``docs/reproduction.md``: every experiment beside the paper, rendered from the records in ``results/``."""
 
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
-from orbitune.experiments.experiment import Experiment
+from orbitune.experiments.experiment import Experiment, Row
 from orbitune.experiments.rows import read_rows
 from orbitune.experiments.summary import markdown, summarise
 
@@ -19,6 +21,19 @@ def render(experiments: dict[str, Experiment], results: Path) -> str:
     return "\n\n".join((INTRODUCTION, *(_section(experiment, results) for experiment in experiments.values()))) + "\n"
 
 
+def _orbit_pictures(experiment: Experiment, records: Sequence[Row], results: Path) -> Iterator[Path]:
+    """The picture of the first seed of each pictured row that has one."""
+    for name in experiment.pictured:
+        own = [record for record in records if record["model"] == name]
+        paths = (results / experiment.name / f"{name}-seed{record['seed']}-orbit.png" for record in own)
+        yield from islice((path for path in paths if path.exists()), 1)
+
+
+def _orbit_picture(path: Path, results: Path) -> str:
+    row = path.name.removesuffix("-orbit.png")
+    return f"Samples of the orbit that {row} has learned:\n\n![{row}](../{results.name}/{path.parent.name}/{path.name})"
+
+
 def _section(experiment: Experiment, results: Path) -> str:
     records = read_rows(experiment, results)
     summary = summarise(experiment, records)
@@ -27,6 +42,7 @@ def _section(experiment: Experiment, results: Path) -> str:
         parts.append("\n".join(f"- {sentence}" for sentence in summary["findings"]))
     if records and (results / f"{experiment.name}.png").exists():
         parts.append(f"![{experiment.title}](../{results.name}/{experiment.name}.png)")
+    parts += [_orbit_picture(path, results) for path in _orbit_pictures(experiment, records, results)]
     if experiment.differences:
         parts.append("Where we differ:\n\n" + "\n".join(f"- {sentence}" for sentence in experiment.differences))
     notes = sorted({f"{record['data']}: {record['note']}" for record in records if record.get("note")})

@@ -56,7 +56,7 @@ def ranges_over_time(history: Sequence[dict[str, Any]], num_points: int = 120) -
     Moments at which nothing moved, and parameters that never did, are left out.
     """
     told = [line for line in history if line.get("ranges")]
-    moments = [line for before, line in pairwise([{"ranges": None}, *told]) if line["ranges"] != before["ranges"]]
+    moments = told[:1] + [line for before, line in pairwise(told) if line["ranges"] != before["ranges"]]
     if not moments:
         return {}
     last = len(moments) - 1

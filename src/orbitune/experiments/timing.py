@@ -1,7 +1,7 @@
 """Paper, Sec. 6.1: seconds per training iteration under the three bounds, at the same sizes, in one run."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -105,6 +105,19 @@ def figure(records: Sequence[Row]) -> Figure:
     return drawn
 
 
+def findings(records: Sequence[Row]) -> list[str]:
+    """The ratio that the paper has at 2.3."""
+
+    def ratio(seconds: Mapping[str, float]) -> float:
+        return seconds["gaussian_unbiased"] / seconds["softmax_sample"]
+
+    return [
+        f"Seed {record['seed']}: the unbiased Gaussian bound takes {ratio(record):.2f} times as long as the Softmax "
+        f"bound (paper: {ratio(PAPER):.1f})."
+        for record in records
+    ]
+
+
 EXPERIMENT = Experiment(
     name="timing",
     title="Time per iteration (Sec. 6.1)",
@@ -117,6 +130,7 @@ EXPERIMENT = Experiment(
     },
     compute=compute,
     figure=figure,
+    findings=findings,
     metrics=tuple(
         Metric(name, f"{label} [s]", {"one-run": seconds}, 2)
         for (name, label), seconds in zip(LABELS.items(), PAPER.values(), strict=True)
