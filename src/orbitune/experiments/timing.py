@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -108,7 +109,7 @@ def figure(records: Sequence[Row]) -> Figure:
 def findings(records: Sequence[Row]) -> list[str]:
     """The ratio that the paper has at 2.3."""
 
-    def ratio(seconds: Mapping[str, float]) -> float:
+    def ratio(seconds: Mapping[str, Any]) -> float:
         return seconds["gaussian_unbiased"] / seconds["softmax_sample"]
 
     return [
