@@ -13,11 +13,11 @@ from orbitune.experiments.plots import legend_once
 from orbitune.experiments.rotmnist import (
     NO_ORBIT,
     SMOKE_DATA,
-    mean_accuracies,
     paper_learners,
     smoke_learners,
     thorough,
 )
+from orbitune.experiments.summary import mean_accuracies
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
 
 SIZES = (312, 1250, 5000, 20_000, 60_000)

@@ -5,12 +5,12 @@ The models are compositions: non-invariant is no orbit, shallow is no network, M
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import mean
 
 from orbitune.config import FitConfig, OrbitConfig
 from orbitune.experiments.experiment import Budget, Experiment, Metric, Row, accuracy_metric
 from orbitune.experiments.fits import compute_fit, fit_config
 from orbitune.experiments.plots import accuracies_and_ranges
+from orbitune.experiments.summary import mean_accuracies
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
 from orbitune.training import Schedule
 
@@ -162,14 +162,6 @@ def paper_learners() -> Learners:
         replace(crossfit, final=final),
         replace(crossfit, final=replace(final, network=replace(final.network, epochs=400.0))),
     )
-
-
-def mean_accuracies(records: Sequence[Row]) -> dict[str, float]:
-    """Test accuracy of every row, over seeds."""
-    by_row: dict[str, list[float]] = {}
-    for record in records:
-        by_row.setdefault(record["model"], []).append(record["test_accuracy"])
-    return {name: mean(values) for name, values in by_row.items()}
 
 
 def findings(records: Sequence[Row]) -> list[str]:

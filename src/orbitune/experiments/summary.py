@@ -29,6 +29,14 @@ def summarise(experiment: Experiment, records: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def mean_accuracies(records: Sequence[Row]) -> dict[str, float]:
+    """Test accuracy of every row, over seeds."""
+    by_row: dict[str, list[float]] = {}
+    for record in records:
+        by_row.setdefault(record["model"], []).append(record["test_accuracy"])
+    return {name: mean(values) for name, values in by_row.items()}
+
+
 def _score(metric: Metric, row: str, records: Sequence[Row]) -> dict[str, float | None]:
     values = [record[metric.key] for record in records if record.get(metric.key) is not None]
     return {
