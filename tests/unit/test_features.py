@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from orbitune import features
 from orbitune.errors import InputError
@@ -50,19 +51,42 @@ def test_partial_back_propagation_is_exact_on_average_over_all_subsets(case, bac
     torch.testing.assert_close(rounded.mean(0), expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize(("kept", "num_kept_points"), [(12, 2), (7, 1), (3, 0)])
-def test_pieces_that_are_computed_twice_give_the_same_gradients(case, monkeypatch, kept, num_kept_points):
+class Count(TorchDispatchMode):
+    """How often an operation is computed."""
+
+    def __init__(self, operation):
+        super().__init__()
+        self.operation, self.count = operation, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func is self.operation
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("max_product_points", "num_repeated"), [(0, 3), (10, 1), (100, 0)])
+def test_pieces_that_are_computed_twice_give_the_same_gradients(case, monkeypatch, max_product_points, num_repeated):
+    """Three points of five inputs: as many as allowed keep their products, the others compute them again."""
     values, expected = gradients(case)
-    monkeypatch.setattr(features, "MAX_POINTS", kept)
+    monkeypatch.setattr(features, "MAX_POINTS", 7)
     monkeypatch.setattr(features, "MAX_RECOMPUTED_POINTS", 7)  # one point of five inputs at a time
-    recomputed, checkpoint = [], features.checkpoint
-    monkeypatch.setattr(
-        features, "checkpoint", lambda f, part, **options: recomputed.append(part) or checkpoint(f, part, **options)
-    )
-    in_pieces, found = gradients(case)
-    assert len(recomputed) == in_pieces.shape[1] - num_kept_points
+    monkeypatch.setattr(features, "MAX_PRODUCT_POINTS", max_product_points)
+    monkeypatch.setattr(features, "COSTLY", 2)
+    with Count(torch.ops.aten.convolution.default) as convolutions:
+        in_pieces, found = gradients(case)
+    assert convolutions.count == 3 + num_repeated
     torch.testing.assert_close(in_pieces, values)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize(("costly", "num_computed"), [(18, 1), (19, 2)])
+def test_the_cost_of_a_convolution_is_the_size_of_a_filter(monkeypatch, costly, num_computed):
+    for limit, value in (("MAX_POINTS", 1), ("MAX_PRODUCT_POINTS", 100), ("COSTLY", costly)):
+        monkeypatch.setattr(features, limit, value)
+    orbit, images = AffineOrbit(learn=()), torch.rand(2, 2, 6, 6)
+    backbone = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten())  # 2·3·3 multiplications per entry
+    with Count(torch.ops.aten.convolution.default) as convolutions:
+        features_of_points(orbit, backbone, images, torch.zeros(2, 1, 7)).square().sum().backward()
+    assert convolutions.count == num_computed
 
 
 def test_forward_pieces_give_the_same_features(case, monkeypatch):

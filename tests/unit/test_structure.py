@@ -105,6 +105,9 @@ def test_a_training_step_with_its_natural_gradient_sees_every_point_once_and_fac
 def test_activations_kept_for_the_backward_pass_do_not_grow_with_the_orbit(generator, inputs, monkeypatch):
     monkeypatch.setattr(features, "MAX_POINTS", 40)
     monkeypatch.setattr(features, "MAX_RECOMPUTED_POINTS", 40)
+    monkeypatch.setattr(features, "MAX_PRODUCT_POINTS", 120)
+    keep_products, with_products = features.keep_products, []
+    monkeypatch.setattr(features, "keep_products", lambda: with_products.append(40) or keep_products())
     model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator))
     recorded = []
 
@@ -121,6 +124,7 @@ def test_activations_kept_for_the_backward_pass_do_not_grow_with_the_orbit(gener
                 model.orbit, model.backbone, inputs, model.orbit.sample_params(5, orbit_size, generator)
             )
         activations.append(sum(size for size in recorded if size >= 40 * 50))
-    # The hidden layer of 40 points (× 50) is kept, however many points there are.
+    # Of 40 points the hidden layer (× 50) is kept, of 400 points none of it, and the products of 120.
     assert activations[0] > 0
-    assert activations[1] == activations[0]
+    assert activations[1] == 0
+    assert sum(with_products) == 120

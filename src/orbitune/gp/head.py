@@ -33,7 +33,7 @@ class GPHead(nn.Module):
         posterior: Posterior,
         *,
         jitter: JitterPolicy = JitterPolicy(),
-        max_kernel_entries: int = 2**24,
+        max_kernel_entries: int = 2**22,
     ):
         super().__init__()
         if posterior.num_inducing != inducing_inputs.shape[0]:
