@@ -1,9 +1,10 @@
-"""How time and memory of a fit grow: with the training set N, and of a step with S, M, C and the image size.
+"""How time and memory grow: of a fit with N; of a step with S, M, C and the image size; of a prediction with its sizes.
 
     python benchmarks/scale.py --json results/benchmarks/scale.json --plot results/benchmarks/scale.png
 
 Every point runs in a fresh process. A fit is one round of cross-fitting at few steps on N generated images, whose cost
-per image does not depend on what is on them; a step is a GP step of the Softmax bound.
+per image does not depend on what is on them; a step is a GP step of the Softmax bound; a prediction is of 2,000 images
+(``predicted orbit``) or at 4 orbit points (``predicted images``).
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import torch
 from step import GROUPS, Stopwatch
+from torch import Tensor
 
 import orbitune
 from orbitune.backbones import MnistCNN
@@ -34,13 +36,23 @@ SWEEPS = {
     "M": (100, 400, 1600),
     "C": (2, 10, 100),
     "side": (14, 28, 56, 112),
+    "predicted orbit": (1, 4, 16, 64),
+    "predicted images": (1000, 4000, 16_000),
 }
 
 
 def measure(name: str, value: int) -> dict:
     """One point of one sweep."""
     keep_freed_memory()
-    seconds = _fit_seconds(value) if name == "N" else _step_seconds({**DEFAULT, name: value})
+    match name:
+        case "N":
+            seconds = _fit_seconds(value)
+        case "predicted orbit":
+            seconds = _prediction_seconds(2000, value)
+        case "predicted images":
+            seconds = _prediction_seconds(value, 4)
+        case _:
+            seconds = _step_seconds({**DEFAULT, name: value})
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     return {"swept": name, "value": value, "seconds": seconds, "peak_gb": peak}
 
@@ -57,14 +69,7 @@ def _fit_seconds(num: int) -> float:
 
 
 def _step_seconds(size: dict[str, int], repeats: int = 3) -> float:
-    generator = torch.Generator().manual_seed(0)
-    images = torch.rand(max(2 * size["B"], size["M"]), 1, size["side"], size["side"], generator=generator)
-    labels = torch.randint(size["C"], (len(images),), generator=generator)
-    backbone = MnistCNN((1, size["side"], size["side"])).to(memory_format=torch.channels_last)
-    likelihood = Softmax(size["C"])
-    model = orbitune.build_model(
-        AffineOrbit(), backbone, likelihood, images, num_inducing=size["M"], inducing="random", generator=generator
-    )
+    model, images, labels = _model_and_data(size, 2 * size["B"])
     stopwatch = Stopwatch()
     run = Run(None, progress=stopwatch)
     run.track("model", model)
@@ -73,6 +78,31 @@ def _step_seconds(size: dict[str, int], repeats: int = 3) -> float:
     )
     train(model, images, labels, phase, run)
     return statistics.median(stopwatch.seconds())
+
+
+def _prediction_seconds(num: int, orbit_size: int) -> float:
+    model, images, _ = _model_and_data(DEFAULT, num)
+    model.predict(images[:100], orbit_size)  # warms up
+    started = time.perf_counter()
+    model.predict(images[:num], orbit_size)
+    return time.perf_counter() - started
+
+
+def _model_and_data(size: dict[str, int], num: int) -> tuple[orbitune.InvariantGP, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(max(num, size["M"]), 1, size["side"], size["side"], generator=generator)
+    labels = torch.randint(size["C"], (len(images),), generator=generator)
+    backbone = MnistCNN((1, size["side"], size["side"])).to(memory_format=torch.channels_last)
+    model = orbitune.build_model(
+        AffineOrbit(),
+        backbone,
+        Softmax(size["C"]),
+        images[: max(size["M"], 100)],
+        num_inducing=size["M"],
+        inducing="random",
+        generator=generator,
+    )
+    return model, images, labels
 
 
 def plot(rows: list[dict], path: Path) -> None:
@@ -107,7 +137,7 @@ def main() -> None:
             command = [sys.executable, __file__, "--point", json.dumps([name, value])]
             row = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
             rows.append(row)
-            print(f"{name:>5} = {value:6}: {row['seconds']:8.3f} s  {row['peak_gb']:6.2f} GB", flush=True)
+            print(f"{name:>16} = {value:6}: {row['seconds']:8.3f} s  {row['peak_gb']:6.2f} GB", flush=True)
     if arguments.json:
         result = {"default": DEFAULT, "rows": rows, "commit": commit(), "machine": machine()}
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")
