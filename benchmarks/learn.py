@@ -56,11 +56,13 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder for checkpoints of the row")
     parser.add_argument("--json", type=Path, help="file to write the result to")
     arguments = parser.parse_args()
+    wanted = (arguments.row, arguments.seed)
+    if any((row["model"], row["seed"]) == wanted for row in read_rows(EXPERIMENT, arguments.out)):
+        parser.error(f"{arguments.out} has row {arguments.row}, seed {arguments.seed}, already: give another --out")
     keep_freed_memory()
     plain = plain_network_seconds(arguments.plain_epochs, arguments.seed)
     print(f"plain network, {PLAIN_EPOCHS} epochs: {plain:.0f} s (measured on {arguments.plain_epochs:g})", flush=True)
     reproduce(EXPERIMENT, "laptop", arguments.out, rows=[arguments.row], seeds=[arguments.seed], work=arguments.work)
-    wanted = (arguments.row, arguments.seed)
     (row,) = (r for r in read_rows(EXPERIMENT, arguments.out) if (r["model"], r["seed"]) == wanted)
     until_range = range_seconds(row)
     result = {

@@ -14,6 +14,7 @@ import argparse
 import importlib
 import json
 import os
+import platform
 import resource
 import statistics
 import subprocess
@@ -150,7 +151,12 @@ def main() -> None:
             rows.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
             print(f"{bound:18} {phase:8} {rows[-1]['seconds']:8.3f} s  {rows[-1]['peak_gb']:6.2f} GB", flush=True)
             if arguments.json:
-                result = {"size": arguments.size, "rows": rows, "commits": commits(arguments.source)}
+                result = {
+                    "size": arguments.size,
+                    "rows": rows,
+                    "commits": commits(arguments.source),
+                    "machine": machine(),
+                }
                 arguments.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
@@ -162,6 +168,13 @@ def commits(source: Path) -> dict[str, str]:
         name: subprocess.run(command, cwd=source / name, capture_output=True, text=True, check=True).stdout.strip()
         for name in names
     }
+
+
+def machine() -> dict[str, str | int | None]:
+    """Processor and number of its cores: our own package is not in this environment."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {"cpu": names[0] if names else platform.processor(), "threads": os.cpu_count()}
 
 
 if __name__ == "__main__":

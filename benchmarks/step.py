@@ -32,7 +32,7 @@ from orbitune.training import Phase, Run, train
 from orbitune.training.progress import Silent
 
 BOUNDS = ("gaussian-unbiased", "gaussian-sample", "softmax-sample")
-GROUPS = {"gp": ("orbit", "kernel", "likelihood"), "network": ("backbone",)}
+GROUPS = {"gp": ("orbit", "kernel", "inducing", "likelihood"), "network": ("backbone",)}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ SIZES = {
     "sweep": [
         SMALL,
         *(Size(b, 16, 200) for b in (25, 50, 200, 400)),
-        *(Size(100, s, 200) for s in (4, 8, 32, 64, 128, 256)),
+        *(Size(100, s, 200) for s in (4, 8, 32, 64, 128, 256, 512)),
         *(Size(100, 16, m) for m in (50, 100, 400, 800, 1600)),
     ],
 }
@@ -106,7 +106,8 @@ def measure(bound: str, phase_name: str, size: Size, repeats: int) -> dict:
     seconds = stopwatch.seconds()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     points = orbit(images[: size.batch], size.orbit, generator).detach().flatten(0, 1)
-    forward, both = bare_seconds(backbone, points, repeats)
+    with run.network_precision(points.device):
+        forward, both = bare_seconds(backbone, points, repeats)
     return {
         "bound": bound,
         "phase": phase_name,
@@ -134,7 +135,7 @@ def bare_seconds(backbone: nn.Module, points: Tensor, repeats: int) -> tuple[flo
         for part in points.split(piece):
             backbone(part).sum().backward()
 
-    return tuple(min(_median_time(run, piece, repeats) for piece in (200, 1600)) for run in (forward, both))
+    return tuple(min(_median_time(run, piece, repeats) for piece in (512, 1600)) for run in (forward, both))
 
 
 def _median_time(run: Callable[[int], None], piece: int, repeats: int) -> float:

@@ -69,7 +69,7 @@ class PcamNet(nn.Sequential):
         channels, *sides = image_shape
         layers: list[nn.Module] = []
         for width in (16, 32, 64):
-            layers += [nn.Conv2d(channels, width, 3), nn.ReLU(), nn.Conv2d(width, width, 3), nn.ReLU(), nn.MaxPool2d(2)]
+            layers += [nn.Conv2d(channels, width, 3), nn.ReLU(), nn.Conv2d(width, width, 3), nn.MaxPool2d(2), nn.ReLU()]
             sides = [_positive((side - 4) // 2, image_shape, 36) for side in sides]
             channels = width
         super().__init__(

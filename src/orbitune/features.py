@@ -1,35 +1,23 @@
 """From inputs to features: the only place where a network runs."""
 
 from collections.abc import Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.utils.checkpoint import (
-    CheckpointPolicy,
-    checkpoint,
-    create_selective_checkpoint_contexts,
-    noop_context_fn,
-)
 
 from orbitune.errors import InputError
 from orbitune.inputs import Inputs
 from orbitune.orbits import Orbit
 from orbitune.random import permutation
+from orbitune.recomputation import Recomputation
 
 MAX_POINTS = 2**11
 """Orbit points up to which all activations are kept for the backward pass; with more, it computes some again."""
 
-MAX_PRODUCT_POINTS = 2**15
-"""Points up to which only the cheap activations are computed again; of those beyond, all are."""
-
-MAX_RECOMPUTED_POINTS = 2**10
+MAX_PIECE_POINTS = 2**10
 """Points per piece that is computed again: its activations come and go, the fewer the better they are cached."""
-
-COSTLY = 64
-"""Multiplications per entry from which the result of a convolution or matrix product is costly."""
 
 MAX_FORWARD_POINTS = 2**9
 """Orbit points per network call where nothing is kept: few enough for activations to stay in the cache."""
@@ -68,41 +56,24 @@ def _in_pieces(
     orbit: Orbit, backbone: nn.Module, inputs: Float[Tensor, "B *event"], params: Float[Tensor, "B S P"]
 ) -> Float[Tensor, "B S D"]:
     """Warp and network for a few points per input at a time, so that memory does not grow with S."""
+    device = inputs.device.type
 
     def piece(params: Tensor) -> Tensor:
         points = orbit.transform(inputs, params)  # (B, s, …)
-        return extract_features(backbone, points.flatten(0, 1)).unflatten(0, points.shape[:2])
+        # Weights are cast once per piece, and not only in the first: what is computed again must be the same.
+        dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+        with torch.autocast(device, dtype, enabled, cache_enabled=False):
+            return extract_features(backbone, points.flatten(0, 1)).unflatten(0, points.shape[:2])
 
     batch, size = params.shape[:2]
-    if not torch.is_grad_enabled():
+    sources = (inputs, params, *orbit.parameters(), *backbone.parameters())
+    if not torch.is_grad_enabled() or not any(source.requires_grad for source in sources):
         return torch.cat([piece(part) for part in params.split(max(1, MAX_FORWARD_POINTS // batch), dim=1)], dim=1)
     if batch * size <= MAX_POINTS:
         return piece(params)
-    features, num_points = [], 0
-    for part in params.split(max(1, MAX_RECOMPUTED_POINTS // batch), dim=1):
-        num_points += part.shape[:2].numel()
-        kept = keep_products if num_points <= MAX_PRODUCT_POINTS else noop_context_fn
-        features.append(checkpoint(piece, part, use_reentrant=False, context_fn=kept))
-    return torch.cat(features, dim=1)
-
-
-def keep_products() -> tuple[AbstractContextManager, AbstractContextManager]:
-    """Contexts of a forward pass, and of its repetition, in which results of costly operations are kept."""
-    return create_selective_checkpoint_contexts(_keep_costly)
-
-
-def _keep_costly(_context: object, operation: object, *arguments: Any, **_options: object) -> CheckpointPolicy:
-    """Costly is what takes many multiplications per entry; the rest (ReLU, pooling) is computed again in no time."""
-    match operation:
-        case torch.ops.aten.convolution.default:
-            cost = arguments[1][0].numel()  # weight (out, in, …)
-        case torch.ops.aten.addmm.default:
-            cost = arguments[1].shape[-1]
-        case torch.ops.aten.mm.default | torch.ops.aten.bmm.default:
-            cost = arguments[0].shape[-1]
-        case _:
-            cost = 0
-    return CheckpointPolicy.MUST_SAVE if cost >= COSTLY else CheckpointPolicy.PREFER_RECOMPUTE
+    recomputation = Recomputation(backbone)
+    parts = params.split(max(1, MAX_PIECE_POINTS // batch), dim=1)
+    return torch.cat([recomputation.checkpoint(piece, part) for part in parts], dim=1)
 
 
 def extract_features(backbone: nn.Module, inputs: Float[Tensor, "N *event"]) -> Float[Tensor, "N D"]:

@@ -5,6 +5,7 @@ Cholesky factor of Kuu.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,7 +13,15 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitune.errors import InputError
-from orbitune.gp import NaturalPosterior, OrbitFeatures, OrbitMarginal, OrbitMoments, collapsed_bound, draw_functions
+from orbitune.gp import (
+    NaturalPosterior,
+    OrbitFeatures,
+    OrbitMarginal,
+    OrbitMoments,
+    WhitenedLaw,
+    collapsed_bound,
+    draw_functions,
+)
 from orbitune.likelihoods import Gaussian
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
@@ -27,10 +36,15 @@ class ElboTerms:
     """
 
     data_fit: Float[Tensor, ""]
-    kl: Float[Tensor, ""]
+    q: WhitenedLaw
     num_data: int
     law: OrbitMarginal | OrbitMoments | None
     targets: Tensor
+
+    @cached_property
+    def kl(self) -> Float[Tensor, ""]:
+        """KL(q(u) ‖ p(u))."""
+        return self.q.kl()
 
     @property
     def elbo(self) -> Float[Tensor, ""]:
@@ -42,12 +56,22 @@ class ElboTerms:
         """The bound divided by N: the number to report, and a good scale for optimisers."""
         return self.elbo / self.num_data
 
+    @property
+    def loss(self) -> Float[Tensor, ""]:
+        """−``per_datum`` for optimisers: up to the KL, which costs an inverse, where none of them moves q(u)."""
+        return -self.per_datum if self.q.requires_grad else -self.data_fit / self.num_data
+
 
 @dataclass(frozen=True)
 class LogLikelihood:
     """The mean log-likelihood of a minibatch under a network."""
 
     per_datum: Float[Tensor, ""]
+
+    @property
+    def loss(self) -> Float[Tensor, ""]:
+        """What optimisers minimise."""
+        return -self.per_datum
 
 
 def log_likelihood(
@@ -152,7 +176,7 @@ def unbiased_bound(model: InvariantGP, features: OrbitFeatures, encoded: Tensor,
         q = model.head.posterior.law()
         moments = model.head.moments(features, q)
         data_fit = likelihood.expected_log_prob(moments, encoded)  # (B,)
-        return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, moments, encoded)
+        return ElboTerms(data_fit.mean() * num_data, q, num_data, moments, encoded)
 
 
 def sample_bound(
@@ -178,7 +202,7 @@ def sample_bound(
         else:
             law = model.head.marginal(H, q, features.weights)
             data_fit = model.likelihood.expected_log_prob(law, encoded, num_f_samples, generator)  # (B·A,)
-        return ElboTerms(data_fit.mean() * num_data, q.kl(), num_data, law, encoded)
+        return ElboTerms(data_fit.mean() * num_data, q, num_data, law, encoded)
 
 
 def collapsed_elbo(

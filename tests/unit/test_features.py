@@ -3,7 +3,6 @@
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from orbitune import features
 from orbitune.errors import InputError
@@ -51,44 +50,6 @@ def test_partial_back_propagation_is_exact_on_average_over_all_subsets(case, bac
     torch.testing.assert_close(rounded.mean(0), expected, rtol=1e-6, atol=1e-8)
 
 
-class Count(TorchDispatchMode):
-    """How often an operation is computed."""
-
-    def __init__(self, operation):
-        super().__init__()
-        self.operation, self.count = operation, 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += func is self.operation
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize(("max_product_points", "num_repeated"), [(0, 3), (10, 1), (100, 0)])
-def test_pieces_that_are_computed_twice_give_the_same_gradients(case, monkeypatch, max_product_points, num_repeated):
-    """Three points of five inputs: as many as allowed keep their products, the others compute them again."""
-    values, expected = gradients(case)
-    monkeypatch.setattr(features, "MAX_POINTS", 7)
-    monkeypatch.setattr(features, "MAX_RECOMPUTED_POINTS", 7)  # one point of five inputs at a time
-    monkeypatch.setattr(features, "MAX_PRODUCT_POINTS", max_product_points)
-    monkeypatch.setattr(features, "COSTLY", 2)
-    with Count(torch.ops.aten.convolution.default) as convolutions:
-        in_pieces, found = gradients(case)
-    assert convolutions.count == 3 + num_repeated
-    torch.testing.assert_close(in_pieces, values)
-    torch.testing.assert_close(found, expected)
-
-
-@pytest.mark.parametrize(("costly", "num_computed"), [(18, 1), (19, 2)])
-def test_the_cost_of_a_convolution_is_the_size_of_a_filter(monkeypatch, costly, num_computed):
-    for limit, value in (("MAX_POINTS", 1), ("MAX_PRODUCT_POINTS", 100), ("COSTLY", costly)):
-        monkeypatch.setattr(features, limit, value)
-    orbit, images = AffineOrbit(learn=()), torch.rand(2, 2, 6, 6)
-    backbone = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten())  # 2·3·3 multiplications per entry
-    with Count(torch.ops.aten.convolution.default) as convolutions:
-        features_of_points(orbit, backbone, images, torch.zeros(2, 1, 7)).square().sum().backward()
-    assert convolutions.count == num_computed
-
-
 def test_forward_pieces_give_the_same_features(case, monkeypatch):
     orbit, backbone, inputs, params = case
     with torch.no_grad():
@@ -98,6 +59,26 @@ def test_forward_pieces_give_the_same_features(case, monkeypatch):
         backbone.register_forward_hook(lambda *_: calls.append(1))
         torch.testing.assert_close(features_of_points(orbit, backbone, inputs, params()), whole)
     assert len(calls) == 2
+
+
+def test_where_nothing_requires_gradients_the_pieces_are_those_of_a_forward_pass(case, monkeypatch):
+    orbit, backbone, inputs, params = case
+    monkeypatch.setattr(features, "MAX_FORWARD_POINTS", 5)
+    calls = []
+    backbone.register_forward_hook(lambda *_: calls.append(1))
+    orbit.requires_grad_(False)
+    backbone.requires_grad_(False)
+    assert not features_of_points(orbit, backbone, inputs, params()).requires_grad
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("source", ["orbit", "backbone", "inputs"])
+def test_gradients_reach_whatever_requires_them(case, source):
+    orbit, backbone, inputs, params = case
+    orbit.requires_grad_(source == "orbit")
+    backbone.requires_grad_(source == "backbone")
+    inputs.requires_grad_(source == "inputs")
+    assert features_of_points(orbit, backbone, inputs, params()).requires_grad
 
 
 def test_at_least_one_point_must_be_back_propagated_through(case):

@@ -5,7 +5,7 @@ import torch
 
 import orbitune.gp.orbit_kernel as orbit_kernel
 from builders import NoiseOrbit, random_head, shallow_model
-from orbitune import features
+from orbitune import features, recomputation
 from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.objectives import sample_elbo, unbiased_elbo
 from orbitune.training import Phase, Run, train
@@ -102,29 +102,28 @@ def test_a_training_step_with_its_natural_gradient_sees_every_point_once_and_fac
     assert sorted(factored) == [(3, 6, 6), (6, 6)]
 
 
-def test_activations_kept_for_the_backward_pass_do_not_grow_with_the_orbit(generator, inputs, monkeypatch):
+def test_activations_kept_for_the_backward_pass_are_bounded_however_large_the_orbit(generator, inputs, monkeypatch):
+    hidden = 40 * 50 * 8  # bytes of the hidden layer of a piece of 40 points
     monkeypatch.setattr(features, "MAX_POINTS", 40)
-    monkeypatch.setattr(features, "MAX_RECOMPUTED_POINTS", 40)
-    monkeypatch.setattr(features, "MAX_PRODUCT_POINTS", 120)
-    keep_products, with_products = features.keep_products, []
-    monkeypatch.setattr(features, "keep_products", lambda: with_products.append(40) or keep_products())
+    monkeypatch.setattr(features, "MAX_PIECE_POINTS", 40)
+    monkeypatch.setattr(recomputation, "COSTLY", 2)
+    monkeypatch.setattr(recomputation, "MAX_PRODUCT_BYTES", 3 * hidden)
+    recorded, passes = [], []
+
+    class Recorded(recomputation.Recomputation):
+        def __init__(self, backbone):
+            super().__init__(backbone)
+            passes.append(self)
+
+    monkeypatch.setattr(features, "Recomputation", Recorded)
     model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator))
-    recorded = []
-
-    class Recording(torch.autograd.graph.saved_tensors_hooks):
-        def __init__(self):
-            super().__init__(lambda tensor: recorded.append(tensor.numel()) or tensor, lambda tensor: tensor)
-
     model.backbone = torch.nn.Sequential(torch.nn.Linear(2, 50), torch.nn.Tanh(), torch.nn.Linear(50, 2)).double()
-    activations = []
-    for orbit_size in (8, 80):
-        recorded.clear()
-        with Recording():
-            features.features_of_points(
-                model.orbit, model.backbone, inputs, model.orbit.sample_params(5, orbit_size, generator)
-            )
-        activations.append(sum(size for size in recorded if size >= 40 * 50))
-    # Of 40 points the hidden layer (× 50) is kept, of 400 points none of it, and the products of 120.
-    assert activations[0] > 0
-    assert activations[1] == 0
-    assert sum(with_products) == 120
+    for orbit_size in (8, 80, 160):
+        params = model.orbit.sample_params(5, orbit_size, generator)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: recorded.append(t.nbytes) or t, lambda t: t):
+            features.features_of_points(model.orbit, model.backbone, inputs, params)
+        if orbit_size == 8:
+            assert max(recorded) == hidden  # 40 points: kept as a whole
+            recorded.clear()
+    assert max(recorded, default=0) < hidden  # outside of pieces nothing is kept, and inside of them products
+    assert [3 * hidden <= one.product_bytes < 4 * hidden for one in passes] == [True, True]

@@ -87,7 +87,7 @@ def training_step(
     """One iteration of everything: bound, gradient of all parameters, natural gradient of q(u)."""
     model.zero_grad()
     terms = bound(model, images, labels, num_data=len(images), orbit_size=orbit_size, generator=generator)
-    (-terms.per_datum).backward()
+    terms.loss.backward()
     natural_gradient_step(model, terms, rate=0.1, generator=generator)
 
 

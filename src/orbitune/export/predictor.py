@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.quasirandom import SobolEngine
 
 from orbitune.errors import InputError
-from orbitune.gp import OrbitMarginal, WhitenedLaw
+from orbitune.gp import OrbitMarginal, RootLaw
 from orbitune.gp.orbit_kernel import evaluate
 from orbitune.likelihoods import Bernoulli, FactorizedLikelihood, Gaussian, Likelihood, Softmax
 from orbitune.model import InvariantGP
@@ -84,7 +84,7 @@ class FixedGP(nn.Module):
         A = self.whitener @ Kuf  # (M, N)
         residual = (kff - A.square().sum(0)).clamp_min(0)
         mean = A.mT @ self.q_mean  # (N, C)
-        explained = WhitenedLaw(self.q_mean, self.q_root).variance_of(A).mT  # (N, C or 1)
+        explained = RootLaw(self.q_mean, self.q_root).variance_of(A).mT  # (N, C or 1)
         return OrbitMarginal(mean, (residual[:, None] + explained).expand_as(mean), A.mT)
 
     def forward(self, inputs: Float[Tensor, "N *event"]) -> tuple[Tensor, ...]:

@@ -6,7 +6,7 @@ from orbitune.gp.inducing import default_kernel, median_distance, select_inducin
 from orbitune.gp.laws import OrbitFeatures, OrbitMarginal, OrbitMoments, OrbitProjection
 from orbitune.gp.linalg import JitterPolicy, cholesky
 from orbitune.gp.pathwise import FunctionDraws, draw_functions, spectral_frequencies
-from orbitune.gp.variational import CholeskyPosterior, NaturalPosterior, Posterior, WhitenedLaw
+from orbitune.gp.variational import CholeskyPosterior, NaturalPosterior, Posterior, PrecisionLaw, RootLaw, WhitenedLaw
 
 __all__ = [
     "CholeskyPosterior",
@@ -19,6 +19,8 @@ __all__ = [
     "OrbitMoments",
     "OrbitProjection",
     "Posterior",
+    "PrecisionLaw",
+    "RootLaw",
     "WhitenedLaw",
     "cholesky",
     "collapsed_bound",

@@ -112,6 +112,6 @@ class GPHead(nn.Module):
         kff = orbit_mean_kff(self.kernel, H1, H2, self.max_kernel_entries, weights)  # (B,)
         A1, A2 = A.chunk(2, dim=1)  # (M, B)
         mean_1, mean_2 = (A.mT @ q.mean).chunk(2)  # (B, C)
-        RA1, RA2 = (q.root @ A).chunk(2, dim=-1)  # (C or 1, M, B)
+        RA1, RA2 = q.scale(A).chunk(2, dim=-1)  # (C or 1, M, B)
         tau = kff - (A1 * A2).sum(0) + (RA1 * RA2).sum(-2)  # (C or 1, B)
         return OrbitMoments(mean_1, mean_2, tau.mT.expand_as(mean_1), (A1 + A2).mT / 2)

@@ -52,7 +52,7 @@ def cholesky(K: Float[Tensor, "*batch M M"], policy: JitterPolicy = JitterPolicy
     relative = policy.first(K.dtype)
     while True:
         jitter = relative * scale
-        L, info = torch.linalg.cholesky_ex(K + jitter * identity)
+        L, info = torch.linalg.cholesky_ex(K + jitter * identity if relative else K)
         if not info.any():
             return Factor(L, jitter)
         if relative >= policy.limit:

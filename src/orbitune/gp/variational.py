@@ -6,10 +6,12 @@ optimisers. Everything else only sees the resulting :class:`WhitenedLaw`.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.linalg import solve_triangular
 
 from orbitune.errors import InputError
 from orbitune.gp.linalg import JitterPolicy, cholesky
@@ -17,11 +19,24 @@ from orbitune.random import normal
 
 
 @dataclass(frozen=True)
-class WhitenedLaw:
+class WhitenedLaw(ABC):
     """q(v) = N(m, RᵀR) per output; R is lower triangular, and shared if its leading size is 1."""
 
     mean: Float[Tensor, "M C"]
-    root: Float[Tensor, "C_or_1 M M"]
+
+    @property
+    @abstractmethod
+    def root(self) -> Float[Tensor, "C_or_1 M M"]:
+        """R."""
+
+    @abstractmethod
+    def scale(self, A: Float[Tensor, "M N"]) -> Float[Tensor, "C_or_1 M N"]:
+        """R A."""
+
+    @property
+    @abstractmethod
+    def requires_grad(self) -> bool:
+        """Whether an optimiser moves it."""
 
     def kl(self) -> Float[Tensor, ""]:
         """KL(q(v) ‖ N(0, I)) = ½ Σ_c [ tr Σ_c + m_cᵀm_c − M − log|Σ_c| ], which equals KL(q(u) ‖ p(u))."""
@@ -33,13 +48,55 @@ class WhitenedLaw:
 
     def variance_of(self, A: Float[Tensor, "M N"]) -> Float[Tensor, "C_or_1 N"]:
         """Var_q(aᵀv) = ‖R a‖² for each column a of A."""
-        return (self.root @ A).square().sum(-2)
+        return self.scale(A).square().sum(-2)
 
     def draw(self, num_draws: int, generator: torch.Generator | None) -> Float[Tensor, "K M C"]:
         """Draws v = m + Rᵀε of the whitened inducing values."""
         eps = normal((num_draws, *self.mean.shape), generator, self.mean)
         root = self.root.expand(self.mean.shape[1], -1, -1)
         return self.mean + torch.einsum("cnm,knc->kmc", root, eps)
+
+
+@dataclass(frozen=True)
+class RootLaw(WhitenedLaw):
+    """Given by R itself."""
+
+    R: Float[Tensor, "C_or_1 M M"]
+
+    @property
+    def root(self) -> Float[Tensor, "C_or_1 M M"]:
+        """R."""
+        return self.R
+
+    def scale(self, A: Float[Tensor, "M N"]) -> Float[Tensor, "C_or_1 M N"]:
+        """R A."""
+        return self.R @ A
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether an optimiser moves it."""
+        return self.mean.requires_grad or self.R.requires_grad
+
+
+@dataclass(frozen=True)
+class PrecisionLaw(WhitenedLaw):
+    """Given by L with L Lᵀ = Σ⁻¹, so that R = L⁻¹; the inverse is only computed where the KL or a draw needs it."""
+
+    factor: Float[Tensor, "C_or_1 M M"]
+
+    @cached_property
+    def root(self) -> Float[Tensor, "C_or_1 M M"]:
+        """R."""
+        return self.scale(torch.eye(self.factor.shape[-1], dtype=self.factor.dtype, device=self.factor.device))
+
+    def scale(self, A: Float[Tensor, "M N"]) -> Float[Tensor, "C_or_1 M N"]:
+        """R A."""
+        return solve_triangular(self.factor, A.expand(*self.factor.shape[:-2], -1, -1), upper=False)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether an optimiser moves it."""
+        return self.mean.requires_grad or self.factor.requires_grad
 
 
 class Posterior(nn.Module, ABC):
@@ -72,14 +129,14 @@ class NaturalPosterior(Posterior):
         self.register_buffer("theta", torch.zeros(num_inducing, num_outputs))
 
     def law(self) -> WhitenedLaw:
-        """R = chol(Λ)⁻¹, so that Σ = Λ⁻¹ = RᵀR, and m = RᵀRθ."""
+        """L = chol(Λ) and m = Λ⁻¹θ."""
         # Λ ⪰ I by construction: any jitter here would only repair rounding.
-        L = cholesky(self.precision, JitterPolicy(start=0.0), name="precision of q(u)").L
-        identity = torch.eye(self.num_inducing, dtype=L.dtype, device=L.device)
-        root = torch.linalg.solve_triangular(L, identity.expand_as(L), upper=False)
-        R_theta = root @ self.theta.mT.unsqueeze(-1)  # (C, M, 1)
-        mean = (root.mT @ R_theta).squeeze(-1).mT  # (M, C)
-        return WhitenedLaw(mean, root)
+        L = cholesky(self.precision, JitterPolicy(start=0.0), name="precision of q(u)").L  # (C or 1, M, M)
+        if len(L) == 1:
+            mean = torch.cholesky_solve(self.theta, L[0])  # (M, C)
+        else:
+            mean = torch.cholesky_solve(self.theta.mT.unsqueeze(-1), L).squeeze(-1).mT
+        return PrecisionLaw(mean, L)
 
     @torch.no_grad()
     def step(
@@ -106,9 +163,9 @@ class NaturalPosterior(Posterior):
                 "curvature per output: build NaturalPosterior with shared_covariance=False"
             )
         A = whitened.to(self.theta.dtype)  # (B, M)
-        weighted = curvature.mT.unsqueeze(-1).to(A.dtype) * A  # (C or 1, B, M)
-        identity = torch.eye(self.num_inducing, dtype=A.dtype, device=A.device)
-        self.precision.lerp_(identity + scale * (A.mT @ weighted), rate)
+        weighted = (curvature.mT.unsqueeze(-1).to(A.dtype) * A).expand(len(self.precision), -1, -1)  # (C or 1, B, M)
+        self.precision.baddbmm_(A.mT.expand(len(weighted), -1, -1), weighted, beta=1 - rate, alpha=rate * scale)
+        self.precision.diagonal(dim1=-2, dim2=-1).add_(rate)
         self.theta.lerp_(scale * (A.mT @ (curvature * mean + gradient).to(A.dtype)), rate)
 
 
@@ -132,4 +189,4 @@ class CholeskyPosterior(Posterior):
 
     def law(self) -> WhitenedLaw:
         """R is the lower triangle of the stored matrix; only RᵀR matters, so signs on its diagonal are free."""
-        return WhitenedLaw(self.mean, self.raw_root.tril())
+        return RootLaw(self.mean, self.raw_root.tril())

@@ -270,7 +270,7 @@ class CrossFit(Learner):
                 batch = held[fold_batches.next()]
                 with run.network_precision(problem.inputs.device):
                     terms = self._bound(model, problem.inputs[batch], problem.targets[batch], len(held), run)
-                (-terms.per_datum / len(models)).backward()
+                (terms.loss / len(models)).backward()
                 self._natural_step(model, terms, self.natural_rate, run)
                 elbo += terms.per_datum.item() / len(models)
             orbit_optimiser.step()

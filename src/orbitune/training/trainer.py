@@ -45,7 +45,7 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Inputs, targets: Tensor, ph
                 for group in optimiser.param_groups:
                     group["lr"] = phase.learning_rate * phase.schedule.factor(pace, phase.steps)
                 optimiser.zero_grad()
-                (-terms.per_datum).backward()
+                terms.loss.backward()
                 optimiser.step()
                 model.orbit.clamp_()
             if phase.natural_rate and isinstance(model, InvariantGP) and isinstance(terms, ElboTerms):
@@ -63,7 +63,7 @@ def adam(parameters: list[nn.Parameter], phase: Phase) -> torch.optim.AdamW:
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": phase.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=phase.learning_rate)
+    return torch.optim.AdamW(groups, lr=phase.learning_rate, fused=True)
 
 
 def evaluate(
