@@ -2,6 +2,7 @@
 
     python benchmarks/step.py --size paper --json results/benchmarks/step.json
     python benchmarks/step.py --size sweep --repeats 2 --json sweep.json --plot sweep.png
+    python benchmarks/step.py --size paper --points part --profile profile.txt
 
 Every row runs in a fresh process, so that its peak memory is its own, and measures the network alone on as many images
 in that same process: on another machine, compare ratios. Steps are those of the training loop itself.
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
@@ -52,7 +54,7 @@ SIZES = {
     "sweep": [
         SMALL,
         *(Size(b, 16, 200) for b in (25, 50, 200, 400)),
-        *(Size(100, s, 200) for s in (4, 8, 32, 64, 128, 256, 512)),
+        *(Size(100, s, 200) for s in (4, 8, 32, 64, 128, 256)),
         *(Size(100, 16, m) for m in (50, 100, 400, 800, 1600)),
     ],
 }
@@ -77,7 +79,9 @@ class Stopwatch(Silent):
         return [after - before for before, after in pairwise(self.times)][1:]
 
 
-def measure(bound: str, phase_name: str, size: Size, repeats: int) -> dict:
+def measure(
+    bound: str, phase_name: str, size: Size, repeats: int, profile: torch.profiler.profile | None = None
+) -> dict:
     """One row."""
     keep_freed_memory()
     generator = torch.Generator().manual_seed(0)
@@ -102,7 +106,8 @@ def measure(bound: str, phase_name: str, size: Size, repeats: int) -> dict:
     stopwatch = Stopwatch()
     run = Run(None, progress=stopwatch)
     run.track("model", model)
-    train(model, images, labels, phase, run)
+    with profile or nullcontext():
+        train(model, images, labels, phase, run)
     seconds = stopwatch.seconds()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     points = orbit(images[: size.batch], size.orbit, generator).detach().flatten(0, 1)
@@ -155,11 +160,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="file to write the rows to")
     parser.add_argument("--plot", help="file to draw a sweep to")
+    parser.add_argument("--profile", help="file to write a profile of the first size to, instead of timing")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.row:
         bound, phase, size = json.loads(arguments.row)
         print(json.dumps(measure(bound, phase, Size(**size), arguments.repeats)))
+        return
+    if arguments.profile:
+        write_profile(SIZES[arguments.size][arguments.points == "part"], arguments.profile)
         return
     rows = []
     bounds = BOUNDS if arguments.size != "sweep" else BOUNDS[-1:]
@@ -182,6 +191,18 @@ def main() -> None:
                 )
     if arguments.plot:
         plot_sweep(rows, arguments.plot)
+
+
+def write_profile(size: Size, path: str) -> None:
+    """Where the time of a Softmax GP step goes, by operation; two steps, of which the first warms up."""
+    profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    measure(BOUNDS[-1], "gp", size, 1, profile)
+    averages = profile.key_averages()
+    total = sum(event.self_cpu_time_total for event in averages)
+    averages = sorted(averages, key=lambda event: -event.self_cpu_time_total)[:20]
+    lines = [f"{event.self_cpu_time_total / total:6.1%}  {event.count:6} × {event.key}" for event in averages]
+    with open(path, "w") as file:
+        file.write("\n".join([f"{size}, commit {commit()}", *lines]) + "\n")
 
 
 def plot_sweep(rows: list[dict], path: str) -> None:

@@ -13,7 +13,7 @@ from orbitune.orbits import Orbit
 from orbitune.random import permutation
 from orbitune.recomputation import Recomputation
 
-MAX_POINTS = 2**11
+MAX_POINTS = 2**12
 """Orbit points up to which all activations are kept for the backward pass; with more, it computes some again."""
 
 MAX_PIECE_POINTS = 2**10

@@ -39,6 +39,12 @@ def test_the_sweep_is_written_and_plotted(tmp_path, monkeypatch):
     assert picture.stat().st_size > 0
 
 
+def test_a_profile_lists_the_operations_of_a_step(tmp_path, monkeypatch):
+    step = importlib.import_module("step")
+    step.write_profile(step.Size(3, 2, 5), str(tmp_path / "profile.txt"))
+    assert "convolution" in (tmp_path / "profile.txt").read_text()
+
+
 def test_the_moment_a_range_is_learned_is_when_both_sides_have_passed():
     learn = importlib.import_module("learn")
     over_time = {"seconds": [1.0, 2.0, 3.0], "rotation": {"low": [-0.1, -3.0, -3.1], "high": [0.1, 2.0, 3.0]}}
