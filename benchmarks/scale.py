@@ -106,17 +106,20 @@ def _model_and_data(size: dict[str, int], num: int) -> tuple[orbitune.InvariantG
 
 
 def plot(rows: list[dict], path: Path) -> None:
-    """Seconds and memory against each swept number, on logarithmic axes."""
+    """Seconds and memory against each swept number, on logarithmic axes that the columns share."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3 * len(SWEEPS), 5), layout="constrained")
-    axes = figure.subplots(2, len(SWEEPS), squeeze=False)
+    figure = Figure(figsize=(2.4 * len(SWEEPS), 5), layout="constrained")
+    axes = figure.subplots(2, len(SWEEPS), squeeze=False, sharex="col", sharey="row")
     for column, name in enumerate(SWEEPS):
         points = [row for row in rows if row["swept"] == name]
         for axis, key in zip(axes[:, column], ("seconds", "peak_gb"), strict=True):
             axis.loglog([p["value"] for p in points], [p[key] for p in points], "o-")
-            axis.set(xlabel=name, ylabel=key.replace("_", " "))
-            axis.grid(alpha=0.3, which="both")
+            axis.grid(alpha=0.3)
+            axis.xaxis.set_minor_formatter("")
+        axes[1, column].set_xlabel(name)
+    axes[0, 0].set_ylabel("seconds")
+    axes[1, 0].set_ylabel("peak memory [GB]")
     figure.savefig(path, dpi=80)
 
 

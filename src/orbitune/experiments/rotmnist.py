@@ -203,7 +203,8 @@ EXPERIMENT = Experiment(
         "Laptop: learning rate and weight decay of the last network of M8 and M9 were chosen by single trials, "
         "scored on the first 10,000 test images; the paper used validation images.",
         "Laptop: networks without orbit train for 80 epochs at that rate, the last one of M8 and M9 for 240 (the "
-        "paper: 200 at .001, then up to 60,000 steps). M4 and M8 end with the sample bound, as do M5 and M9.",
+        "paper: 200 at .001, then up to 60,000 steps); M9, seed 0, is of an earlier recipe, 80 epochs on four orbit "
+        "points per image. M4 and M8 end with the sample bound, as do M5 and M9.",
         "Inducing inputs stay where greedy variance put them, and q(u) takes natural-gradient steps.",
         "Laptop: 24 orbit points at test time and 8 or 16 in training, not 120; 400 to 1000 inducing inputs.",
     ),
