@@ -1,7 +1,7 @@
 """Time and peak memory of a training step of the paper's original code, to set beside those of step.py.
 
     git clone https://github.com/polaschwoebel/InvDKGP && git clone https://github.com/markvdw/invgp
-    python -m venv tf && tf/bin/pip install tensorflow-cpu==2.15.1 tensorflow-probability==0.23.0 gpflow==2.1.5 pandas
+    python -m venv tf && tf/bin/pip install tensorflow-cpu==2.15.1 tensorflow-probability==0.23.0 gpflow==2.1.5
     tf/bin/python benchmarks/original.py --source . --size small --json results/benchmarks/original-small.json
 
 It needs an environment of its own and none of ours. The original's parser, model, optimiser and phases are used as they

@@ -15,8 +15,6 @@ MAX_PRODUCT_BYTES = 2**30
 COSTLY = 64
 """Multiplications per entry from which the result of a convolution or matrix product is costly."""
 
-Contexts = tuple[AbstractContextManager, AbstractContextManager]
-
 
 class Recomputation:
     """Checkpoints of the pieces of one pass.
@@ -39,7 +37,7 @@ class Recomputation:
         """The piece's value; in the backward pass it is computed again."""
         return checkpoint(piece, part, use_reentrant=False, context_fn=self._contexts)
 
-    def _contexts(self) -> Contexts:
+    def _contexts(self) -> tuple[AbstractContextManager, AbstractContextManager]:
         """Of the first pass through a piece, and of the second."""
         first, second = nullcontext(), nullcontext()
         if self.may_keep and self.product_bytes < MAX_PRODUCT_BYTES:

@@ -45,6 +45,11 @@ def network(*between):
     return nn.Sequential(nn.Conv2d(1, 3, 3), *between, nn.Flatten(), nn.Linear(3 * 36, 4)).double()
 
 
+def compute_once(monkeypatch):
+    """The same pieces, and with them the same batch statistics, without a second pass."""
+    monkeypatch.setattr(recomputation.Recomputation, "checkpoint", lambda self, piece, part: piece(part))
+
+
 def gradients(backbone, inputs, autocast=False):
     orbit = AffineOrbit({"rotation": (-0.5, 0.4)}).double()
     params = orbit.sample_params(NUM_INPUTS, ORBIT_SIZE, torch.Generator().manual_seed(0))
@@ -79,8 +84,7 @@ def test_pieces_that_are_computed_again_give_the_same_gradients(inputs, small_pi
     backbone = network(*between)
     monkeypatch.setattr(recomputation, "MAX_PRODUCT_BYTES", max_bytes)
     in_pieces = gradients(copy.deepcopy(backbone), inputs)
-    # Pieces as before, so that batch statistics are the same, without a checkpoint.
-    monkeypatch.setattr(recomputation.Recomputation, "checkpoint", lambda self, piece, part: piece(part))
+    compute_once(monkeypatch)
     torch.testing.assert_close(in_pieces, gradients(backbone, inputs))
 
 
@@ -90,7 +94,7 @@ def test_batch_statistics_are_counted_once(inputs, small_pieces, monkeypatch, mo
     monkeypatch.setattr(recomputation, "MAX_PRODUCT_BYTES", max_bytes)
     again, once = (network(nn.BatchNorm2d(3, momentum=momentum)) for _ in range(2))
     gradients(again, inputs)
-    monkeypatch.setattr(recomputation.Recomputation, "checkpoint", lambda self, piece, part: piece(part))
+    compute_once(monkeypatch)
     gradients(once, inputs)
     assert again[1].num_batches_tracked == ORBIT_SIZE
     torch.testing.assert_close(list(again.buffers()), list(once.buffers()))
@@ -101,7 +105,7 @@ def test_batch_statistics_are_counted_once(inputs, small_pieces, monkeypatch, mo
 def test_dropout_drops_the_same_again(inputs, small_pieces, monkeypatch, max_bytes):
     monkeypatch.setattr(recomputation, "MAX_PRODUCT_BYTES", max_bytes)
     in_pieces = gradients(network(nn.Dropout(0.5)), inputs)
-    monkeypatch.setattr(recomputation.Recomputation, "checkpoint", lambda self, piece, part: piece(part))
+    compute_once(monkeypatch)
     torch.testing.assert_close(in_pieces, gradients(network(nn.Dropout(0.5)), inputs))
 
 

@@ -120,7 +120,7 @@ def thorough(epochs: float) -> PlainNetwork:
 def laptop_learners() -> Learners:
     """Two cores: minutes for most rows, three quarters of an hour for M8 and M9.
 
-    Most of that is the final network, which sees an image once per turn, each time at another point of its orbit: that
+    Most of that is the final network, which sees an image once per epoch, each time at another point of its orbit: that
     takes more epochs than a network without orbit needs, which knows its images by heart after far fewer.
     """
     network, long = thorough(80.0), thorough(240.0)
