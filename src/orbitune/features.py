@@ -16,7 +16,7 @@ from orbitune.recomputation import Recomputation
 MAX_POINTS = 2**12
 """Orbit points up to which all activations are kept for the backward pass; with more, it computes some again."""
 
-MAX_PIECE_POINTS = 2**10
+MAX_PIECE_POINTS = 2**9
 """Points per piece that is computed again: its activations come and go, the fewer the better they are cached."""
 
 MAX_FORWARD_POINTS = 2**9

@@ -5,10 +5,12 @@ Each piece is recomputed in the backward pass (``torch.utils.checkpoint``), so t
 
 from collections.abc import Callable
 
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import Kernel, ScaleKernel
 from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+
+from orbitune.gp.squared_exponential import is_squared_exponential, squared_exponential_mean
 
 
 def evaluate(
@@ -26,6 +28,12 @@ def orbit_mean_Kuf(
     weights: Float[Tensor, " S"] | None = None,
 ) -> Float[Tensor, "M N"]:
     """k(z, x) ≈ Σ_i w_i k(z, h_i): covariance of g at the inducing inputs with the orbit average."""
+    if type(kernel) is ScaleKernel and kernel.active_dims is None:
+        # Scale the M·N means rather than the M·N·S entries.
+        return kernel.outputscale * orbit_mean_Kuf(kernel.base_kernel, Z, H, max_entries, weights)
+    if is_squared_exponential(kernel):
+        weights = uniform_weights(H) if weights is None else weights.to(H.dtype)
+        return squared_exponential_mean(Z / kernel.lengthscale, H / kernel.lengthscale, weights, max_entries)
     num_inputs, _, dim = H.shape
 
     def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:

@@ -1,0 +1,93 @@
+"""The squared-exponential kernel's mean over orbits, with every entry visited once each way.
+
+The entries are most of what the last layer computes. Written operation by operation they pass through memory some
+fifteen times per step; here they are made, used and forgotten tile by tile, while they are in the processor's cache.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel, RBFKernel
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+TILE_ENTRIES = 2**19
+"""Most kernel entries at a time: four megabytes in double precision."""
+
+
+def is_squared_exponential(kernel: Kernel) -> bool:
+    """Whether k(z, h) = exp(−½‖(z − h)/ℓ‖²) and nothing else."""
+    return type(kernel) is RBFKernel and kernel.active_dims is None and not kernel.batch_shape
+
+
+def squared_exponential_mean(
+    Z: Float[Tensor, "M D"],
+    H: Float[Tensor, "N S D"],
+    weights: Float[Tensor, " S"],
+    max_entries: int = TILE_ENTRIES,
+) -> Float[Tensor, "M N"]:
+    """K[m, n] = Σ_i w_i exp(−½‖z_m − h_ni‖²), of inputs in units of the lengthscale."""
+    centre = Z.detach().mean(0)  # distances are differences of squares: small ones lose fewer digits
+    return _SquaredExponentialMean.apply(Z - centre, H - centre, weights, min(max_entries, TILE_ENTRIES)).mT
+
+
+class _SquaredExponentialMean(torch.autograd.Function):
+    """With G the gradient of the result, E_nim = exp(−½‖h_ni − z_m‖²) and V_nim = G_nm E_nim:
+
+    dh_ni = w_i Σ_m V_nim (z_m − h_ni),    dz_m = Σ_ni w_i V_nim (h_ni − z_m),    dw_i = Σ_nm V_nim.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, Z: Tensor, H: Tensor, weights: Tensor, max_entries: int) -> Tensor:
+        ctx.save_for_backward(Z, H, weights)
+        ctx.max_entries = max_entries
+        result = H.new_zeros(len(H), len(Z))
+        for inputs, points in tiles(H, max_entries // len(Z)):
+            E = entries(Z, H[inputs, points])
+            result[inputs] += weights[points] @ E
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        Z, H, weights = ctx.saved_tensors
+        needs_Z, needs_H, needs_weights, _ = ctx.needs_input_grad
+        Z1 = torch.cat((Z, Z.new_ones(len(Z), 1)), dim=1)
+        gradient_Z1 = torch.zeros_like(Z1)
+        gradient_H = torch.empty_like(H) if needs_H else None
+        gradient_weights = torch.zeros_like(weights) if needs_weights else None
+        for inputs, points in tiles(H, ctx.max_entries // len(Z)):
+            h, w = H[inputs, points], weights[points, None]
+            V = entries(Z, h).mul_(G[inputs, None])  # (n, s, M)
+            if gradient_H is not None or gradient_weights is not None:
+                VZ1 = V @ Z1
+                total = VZ1[..., -1:]
+                if gradient_weights is not None:
+                    gradient_weights[points] += total.sum((0, 2))
+                if gradient_H is not None:
+                    gradient_H[inputs, points] = w * (VZ1[..., :-1] - total * h)
+            if needs_Z:
+                wh1 = torch.cat((w * h, w.expand(len(h), -1, -1)), dim=-1)
+                gradient_Z1.addmm_(V.flatten(0, 1).mT, wh1.flatten(0, 1))
+        gradient_Z = gradient_Z1[:, :-1] - gradient_Z1[:, -1:] * Z if needs_Z else None
+        return gradient_Z, gradient_H, gradient_weights, None
+
+
+def entries(Z: Float[Tensor, "M D"], h: Float[Tensor, "n s D"]) -> Float[Tensor, "n s M"]:
+    """exp(−½‖h − z‖²), by one matrix product: −½‖h − z‖² = h·z − ½‖h‖² − ½‖z‖²."""
+    rows = torch.cat((h, h.new_ones(*h.shape[:-1], 1), -h.square().sum(-1, keepdim=True) / 2), dim=-1)
+    columns = torch.cat((Z, -Z.square().sum(-1, keepdim=True) / 2, Z.new_ones(len(Z), 1)), dim=-1)
+    # Rounding may find a square that is negative.
+    return (rows.flatten(0, 1) @ columns.mT).clamp_max_(0).exp_().unflatten(0, h.shape[:2])
+
+
+def tiles(H: Float[Tensor, "N S D"], max_points: int) -> Iterator[tuple[slice, slice]]:
+    """Which inputs and which of their points, tile by tile: all points of some inputs, or some points of one."""
+    num_inputs, size = H.shape[:2]
+    points_per_tile = max(1, max_points)
+    inputs_per_tile = max(1, points_per_tile // size)
+    for first in range(0, num_inputs, inputs_per_tile):
+        for start in range(0, size, points_per_tile):
+            yield slice(first, first + inputs_per_tile), slice(start, start + points_per_tile)

@@ -1,0 +1,82 @@
+"""The squared-exponential orbit mean in tiles against the kernel evaluated entry by entry."""
+
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+
+import orbitune.gp.orbit_kernel as orbit_kernel
+from orbitune.gp.orbit_kernel import evaluate, orbit_mean_Kuf
+from orbitune.gp.squared_exponential import is_squared_exponential, squared_exponential_mean
+
+M, N, S, D = 6, 5, 7, 3
+
+
+def scaled(base):
+    kernel = ScaleKernel(base).double()
+    kernel.outputscale = 1.7
+    return kernel
+
+
+def squared_exponential(ard=False):
+    base = RBFKernel(ard_num_dims=D if ard else None).double()
+    base.lengthscale = torch.tensor([0.6, 1.0, 2.0]) if ard else 0.8
+    return scaled(base)
+
+
+@pytest.fixture
+def tensors(generator):
+    shapes = ((M, D), (N, S, D), (S,))
+    return [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
+
+
+@pytest.mark.parametrize("max_entries", [2**20, 2 * S * M, 3 * M, 1])
+@pytest.mark.parametrize("ard", [False, True])
+def test_values_and_gradients_are_those_of_the_kernel(generator, tensors, ard, max_entries):
+    Z, H, weights = tensors
+    kernel = squared_exponential(ard)
+    upstream = torch.randn(M, N, generator=generator, dtype=torch.float64)
+    expected = torch.einsum("mns,s->mn", evaluate(kernel, Z, H.flatten(0, 1)).unflatten(1, (N, S)), weights)
+    actual = orbit_mean_Kuf(kernel, Z, H, max_entries, weights)
+    torch.testing.assert_close(actual, expected)
+    wanted = [*tensors, *kernel.parameters()]
+    torch.testing.assert_close(
+        torch.autograd.grad(actual, wanted, upstream), torch.autograd.grad(expected, wanted, upstream)
+    )
+
+
+@pytest.mark.parametrize("needed", [(0,), (1,), (2,), (0, 2), (1, 2)])
+def test_gradients_are_given_where_they_are_wanted_only(tensors, needed):
+    tensors = [tensor.detach().requires_grad_(i in needed) for i, tensor in enumerate(tensors)]
+    wanted = [tensors[i] for i in needed]
+    assert torch.autograd.gradcheck(lambda *_: squared_exponential_mean(*tensors, max_entries=3 * M), wanted)
+    squared_exponential_mean(*tensors).sum().backward()
+    assert [i for i, tensor in enumerate(tensors) if tensor.grad is not None] == list(needed)
+
+
+def test_points_on_inducing_inputs_far_from_the_origin_keep_their_digits(tensors):
+    Z = (tensors[0].detach() + 1000).float()
+    mean = squared_exponential_mean(Z, Z[:, None], torch.ones(1))
+    torch.testing.assert_close(mean.diagonal(), torch.ones(M))
+    assert mean.max() <= 1
+
+
+def test_other_kernels_take_the_general_way(tensors, monkeypatch):
+    Z, H, _ = tensors
+    monkeypatch.setattr(orbit_kernel, "squared_exponential_mean", None)  # calling it would fail
+    for kernel in (
+        scaled(MaternKernel(nu=1.5)),
+        scaled(RBFKernel(active_dims=(0, 2))),
+        ScaleKernel(RBFKernel(), active_dims=(0, 1)).double(),
+        scaled(RBFKernel() + MaternKernel()),
+    ):
+        expected = evaluate(kernel, Z, H.flatten(0, 1)).unflatten(1, (N, S)).mean(-1)
+        torch.testing.assert_close(orbit_mean_Kuf(kernel, Z, H, 2**20), expected)
+
+
+def test_a_subclass_is_not_taken_for_its_base():
+    class Other(RBFKernel):
+        pass
+
+    assert is_squared_exponential(RBFKernel())
+    assert not is_squared_exponential(Other())
+    assert not is_squared_exponential(RBFKernel(batch_shape=torch.Size([2])))
