@@ -79,12 +79,17 @@ class InvariantGP(nn.Module):
         orbit_size: int,
         generator: torch.Generator | None = None,
         q: WhitenedLaw | None = None,
+        L: Float[Tensor, "M M"] | None = None,
     ) -> OrbitMarginal:
-        """The law of f̂ at each input, over one orbit of S points, by the network in evaluation mode."""
+        """The law of f̂ at each input, over one orbit of S points, by the network in evaluation mode.
+
+        The law ``q`` of the inducing variables and the factor ``L`` of Kuu are computed, or given by who needs them
+        more than once.
+        """
         with evaluating(self.backbone):
             features = self.orbit_features(inputs, orbit_size, generator=generator)
         q = self.head.posterior.law() if q is None else q
-        return self.head.marginal(features.values[:, 0], q, features.weights)
+        return self.head.marginal(features.values[:, 0], q, features.weights, L)
 
     @torch.no_grad()
     def predict(
@@ -96,9 +101,9 @@ class InvariantGP(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "B C"]:
         """Predictive mean of y; for labels, class probabilities. Any number of inputs: they are taken in chunks."""
-        q = self.head.posterior.law()
+        q, L = self.head.posterior.law(), self.head.factor_Kuu().L
         means = [
-            self.likelihood.predictive_mean(self.marginal(chunk, orbit_size, generator, q), num_f_samples, generator)
+            self.likelihood.predictive_mean(self.marginal(chunk, orbit_size, generator, q, L), num_f_samples, generator)
             for chunk in chunks_of(inputs, orbit_size)
         ]
         return torch.cat(means)
@@ -115,9 +120,10 @@ class InvariantGP(nn.Module):
     ) -> Float[Tensor, " B"]:
         """log p(y | x, data) of each target."""
         encoded = self.encode(inputs, targets)
-        chunks, q = list(chunks_of(inputs, orbit_size)), self.head.posterior.law()
+        chunks = list(chunks_of(inputs, orbit_size))
+        q, L = self.head.posterior.law(), self.head.factor_Kuu().L
         densities = [
-            self.likelihood.log_predictive(self.marginal(x, orbit_size, generator, q), y, num_f_samples, generator)
+            self.likelihood.log_predictive(self.marginal(x, orbit_size, generator, q, L), y, num_f_samples, generator)
             for x, y in zip(chunks, encoded.split(len(chunks[0])), strict=True)
         ]
         return torch.cat(densities)

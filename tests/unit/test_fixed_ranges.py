@@ -143,3 +143,13 @@ def test_no_orbit_in_a_configuration_is_the_identity():
     assert isinstance(make_orbit(OrbitConfig(learn=())), IdentityOrbit)
     assert isinstance(make_orbit(OrbitConfig(learn=(), ranges={"rotation": (-1.0, 1.0)})), AffineOrbit)
     assert isinstance(make_orbit(OrbitConfig()), AffineOrbit)
+
+
+@pytest.mark.parametrize("move", [False, True])
+def test_inducing_inputs_of_a_shallow_model_move_where_they_are_told_to(move):
+    learner = small(move_inducing=move, head_learning_rate=0.01)
+    model = learner.learn(make_problem(make_backbone=Identity), Run(None)).model
+    images = make_problem().inputs.flatten(1).to(model.head.Z)
+    from_start = (model.head.Z.detach()[:, None] - images).abs().amax(-1).amin(-1)  # to the nearest training image
+    assert (from_start > 1e-3).all() if move else (from_start == 0).all()
+    assert (from_start < 0.021).all()  # at most two steps of 0.01 in every pixel

@@ -135,3 +135,11 @@ def test_activations_kept_for_the_backward_pass_are_bounded_however_large_the_or
             recorded.clear()
     assert max(recorded, default=0) < hidden  # outside of pieces nothing is kept, and inside of them products
     assert [3 * hidden <= one.product_bytes < 4 * hidden for one in passes] == [True, True]
+
+
+def test_a_prediction_factors_each_matrix_once_however_many_inputs(generator, inputs, monkeypatch):
+    model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator))
+    factored, cholesky_ex = [], torch.linalg.cholesky_ex
+    monkeypatch.setattr(torch.linalg, "cholesky_ex", lambda K: factored.append(tuple(K.shape)) or cholesky_ex(K))
+    model.predict(inputs.repeat(3, 1), orbit_size=2**11, num_f_samples=2, generator=generator)  # an input per chunk
+    assert sorted(factored) == [(3, 6, 6), (6, 6)]

@@ -76,12 +76,18 @@ class GPHead(nn.Module):
         return solve_triangular(L, Kuf, upper=False)
 
     def project(
-        self, features: Float[Tensor, "*batch S D"], weights: Float[Tensor, " S"] | None = None
+        self,
+        features: Float[Tensor, "*batch S D"],
+        weights: Float[Tensor, " S"] | None = None,
+        L: Float[Tensor, "M M"] | None = None,
     ) -> OrbitProjection:
-        """The finite average f̂(x) = Σ_i w_i g(h_i) given the inducing variables, one per set of S orbit points."""
+        """The finite average f̂(x) = Σ_i w_i g(h_i) given the inducing variables, one per set of S orbit points.
+
+        ``L`` is the factor of Kuu where it is known already.
+        """
         batch_shape = features.shape[:-2]
         H = self.flat_features(features)  # (N, S, D)
-        A = self.whiten(self.factor_Kuu().L, H, weights)  # (M, N)
+        A = self.whiten(self.factor_Kuu().L if L is None else L, H, weights)  # (M, N)
         kff = orbit_mean_kff(self.kernel, H, H, self.max_kernel_entries, weights)  # (N,)
         # A variance is never negative; rounding of the difference may be.
         residual = (kff - A.square().sum(0)).clamp_min(0)
@@ -92,9 +98,10 @@ class GPHead(nn.Module):
         features: Float[Tensor, "*batch S D"],
         q: WhitenedLaw,
         weights: Float[Tensor, " S"] | None = None,
+        L: Float[Tensor, "M M"] | None = None,
     ) -> OrbitMarginal:
         """Exact law of f̂ under q: mean = aᵀm, var = Σ_ij w_i w_j k(h_i, h_j) − ‖a‖² + ‖R a‖²."""
-        projection = self.project(features, weights)
+        projection = self.project(features, weights, L)
         A = projection.whitened.flatten(end_dim=-2).mT  # (M, N)
         mean = projection.whitened @ q.mean  # (*batch, C)
         explained = q.variance_of(A).mT.reshape(*mean.shape[:-1], -1)  # (*batch, C or 1)

@@ -90,6 +90,9 @@ class FixedRanges(Learner):
     Attributes:
         network: how the network is trained before the GP replaces its last layer.
         head_steps: steps on kernel, likelihood and q(u), with the network frozen.
+        head_learning_rate: of these steps.
+        move_inducing: whether they move the inducing inputs too: worth it for a shallow model, whose features are the
+            pixels; chosen among the features of a network they are good where they are.
         elbo_steps: steps on the network after that, with the ELBO as its loss, while q(u) follows by natural gradients;
             0 for none.
         elbo_learning_rate, elbo_batch_size: of these steps; the rate falls as a cosine.
@@ -97,6 +100,8 @@ class FixedRanges(Learner):
 
     network: PlainNetwork = PlainNetwork()
     head_steps: int = 100
+    head_learning_rate: float = 0.03
+    move_inducing: bool = False
     natural_rate: float = 0.2
     num_inducing: int = 300
     batch_size: int = 200
@@ -125,9 +130,9 @@ class FixedRanges(Learner):
         gp_phase = Phase(
             GP,
             "sample",
-            ("kernel", "likelihood"),
+            ("kernel", "likelihood", *(("inducing",) if self.move_inducing else ())),
             self.head_steps,
-            learning_rate=0.03,
+            learning_rate=self.head_learning_rate,
             natural_rate=self.natural_rate,
             natural_schedule=Schedule.cosine,  # at the end q(u) knows many minibatches, not the last few
             batch_size=self.batch_size,
