@@ -28,7 +28,7 @@ def orbit_mean_Kuf(
     weights: Float[Tensor, " S"] | None = None,
 ) -> Float[Tensor, "M N"]:
     """k(z, x) ≈ Σ_i w_i k(z, h_i): covariance of g at the inducing inputs with the orbit average."""
-    if type(kernel) is ScaleKernel and kernel.active_dims is None:
+    if type(kernel) is ScaleKernel and kernel.active_dims is None and not kernel.batch_shape:
         # Scale the M·N means rather than the M·N·S entries.
         return kernel.outputscale * orbit_mean_Kuf(kernel.base_kernel, Z, H, max_entries, weights)
     if is_squared_exponential(kernel):

@@ -90,12 +90,12 @@ class FixedRanges(Learner):
     Attributes:
         network: how the network is trained before the GP replaces its last layer.
         head_steps: steps on kernel, likelihood and q(u), with the network frozen.
-        head_learning_rate: of these steps.
+        head_learning_rate: of these steps; it falls as a cosine.
         move_inducing: whether they move the inducing inputs too: worth it for a shallow model, whose features are the
             pixels; chosen among the features of a network they are good where they are.
         elbo_steps: steps on the network after that, with the ELBO as its loss, while q(u) follows by natural gradients;
             0 for none.
-        elbo_learning_rate, elbo_batch_size: of these steps; the rate falls as a cosine.
+        elbo_learning_rate, elbo_batch_size: of these steps; the rate falls likewise.
     """
 
     network: PlainNetwork = PlainNetwork()
@@ -133,8 +133,9 @@ class FixedRanges(Learner):
             ("kernel", "likelihood", *(("inducing",) if self.move_inducing else ())),
             self.head_steps,
             learning_rate=self.head_learning_rate,
+            schedule=Schedule.cosine,
             natural_rate=self.natural_rate,
-            natural_schedule=Schedule.cosine,  # at the end q(u) knows many minibatches, not the last few
+            natural_schedule=Schedule.cosine,  # at the end q(u) knows many minibatches, under a kernel that stands still
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
         )
@@ -146,7 +147,6 @@ class FixedRanges(Learner):
                 groups=("backbone",),
                 steps=self.elbo_steps,
                 learning_rate=self.elbo_learning_rate,
-                schedule=Schedule.cosine,
                 batch_size=self.elbo_batch_size,
             )
             train(model, problem.inputs, problem.targets, network_phase, run)
