@@ -135,7 +135,7 @@ class FixedRanges(Learner):
             learning_rate=self.head_learning_rate,
             schedule=Schedule.cosine,
             natural_rate=self.natural_rate,
-            natural_schedule=Schedule.cosine,  # at the end q(u) knows many minibatches, under a kernel that stands still
+            natural_schedule=Schedule.cosine,  # at the end q(u) knows many minibatches, and the kernel stands still
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
         )
