@@ -219,8 +219,9 @@ EXPERIMENT = Experiment(
         "paper: 200 at .001, then up to 60,000 steps); M9, seed 0, is of an earlier recipe, 80 epochs on four orbit "
         "points per image. M4 and M8 end with the sample bound, as do M5 and M9.",
         "Inducing inputs of deep models stay where greedy variance put them; those of shallow ones, which are images, "
-        "move (M2 to M5), for 400 steps. q(u) takes natural-gradient steps. M6 to M9, seed 0, are of commits at which "
-        "the last layer's learning rate was constant.",
+        "move (M2 to M5). Laptop: they do so for 400 steps, and M4 and M5 stay well below the paper.",
+        "q(u) takes natural-gradient steps. M6 to M9, seed 0, are of commits at which the last layer's learning rate "
+        "was constant; it falls as a cosine now.",
         "Laptop: 24 orbit points at test time and 8 or 16 in training, not 120; 400 to 1000 inducing inputs.",
     ),
 )
