@@ -42,6 +42,7 @@ ORDERINGS = {
     "Invariant over non-invariant": (("M4", "M2"), ("M5", "M3"), ("M8", "M6"), ("M9", "M7")),
 }
 NO_ORBIT = OrbitConfig(learn=())
+SHALLOW = FixedRanges(PlainNetwork(epochs=0.0), head_learning_rate=0.01, move_inducing=True, natural_rate=0.1)
 SMOKE_DATA = {"data": "rotated-digits", "train_size": 60, "predict_orbit_size": 2}
 
 
@@ -83,7 +84,7 @@ def smoke_learners() -> Learners:
     """Seconds, to see that it runs."""
     network = PlainNetwork(epochs=0.5, batch_size=20)
     final = FixedRanges(network, head_steps=2, num_inducing=10, batch_size=10, orbit_size=2)
-    shallow = FixedRanges(PlainNetwork(epochs=0.0), head_steps=2, num_inducing=10, batch_size=10, orbit_size=2)
+    shallow = replace(SHALLOW, head_steps=2, num_inducing=10, batch_size=10, orbit_size=2)
     crossfit = CrossFit(
         max_rounds=1, first_epochs=0.5, steps=2, warm_first=2, batch_size=8, orbit_size=2, num_inducing=10
     )
@@ -124,15 +125,7 @@ def laptop_learners() -> Learners:
     takes more epochs than a network without orbit needs, which knows its images by heart after far fewer.
     """
     network, long = thorough(80.0), thorough(240.0)
-    shallow = FixedRanges(
-        PlainNetwork(epochs=0.0),
-        head_steps=400,
-        head_learning_rate=0.01,
-        move_inducing=True,
-        natural_rate=0.1,
-        num_inducing=1000,
-        orbit_size=8,
-    )
+    shallow = replace(SHALLOW, head_steps=400, num_inducing=1000)
     final = FixedRanges(long, head_steps=150, num_inducing=500, orbit_size=8)
     return Learners(
         network,
@@ -147,15 +140,7 @@ def laptop_learners() -> Learners:
 def paper_learners() -> Learners:
     """The paper's sizes, for a GPU and patience."""
     network = PlainNetwork(epochs=200.0, batch_size=200)
-    shallow = FixedRanges(
-        PlainNetwork(epochs=0.0),
-        head_steps=5000,
-        head_learning_rate=0.01,
-        move_inducing=True,
-        natural_rate=0.1,
-        num_inducing=1200,
-        orbit_size=120,
-    )
+    shallow = replace(SHALLOW, head_steps=5000, num_inducing=1200, orbit_size=120)
     final = FixedRanges(
         PlainNetwork(epochs=200.0, batch_size=200, orbit_size=16),
         head_steps=1000,
