@@ -12,6 +12,12 @@ import torch  # noqa: E402
 torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def same_first_weights() -> None:
+    """New networks take their weights from PyTorch's global generator, whichever tests ran before on this worker."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
