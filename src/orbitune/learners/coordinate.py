@@ -1,15 +1,10 @@
 """The paper's coordinate ascent: pre-train, replace the last layer, alternate between GP and network."""
 
 from dataclasses import dataclass
-from functools import partial
 
-from orbitune.gp import CholeskyPosterior, NaturalPosterior
-from orbitune.inputs import take
-from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of, training_elbo
+from orbitune.learners.base import Learner, Outcome, Problem, objective_of, training_elbo
+from orbitune.learners.pretrained import pretrained_model
 from orbitune.likelihoods import Gaussian
-from orbitune.model import InvariantGP
-from orbitune.network import build_network
-from orbitune.orbits import IdentityOrbit
 from orbitune.training import Phase, Run, Schedule, train
 
 GP_GROUPS = ("orbit", "kernel", "inducing", "variational", "likelihood")
@@ -50,29 +45,20 @@ class CoordinateAscent(Learner):
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Alternate; the paper decides when to toggle with validation data, here the numbers of steps are given."""
-        pretraining = problem.likelihood.for_network()
-        network = build_network(IdentityOrbit(), problem.make_backbone, pretraining, problem.inputs, run.generator)
-        run.track("network", network)
-        pretrain = Phase("pre-train", "log-likelihood", ("backbone", "readout"), self.pretrain_steps)
-        with run.within(0.5):
-            train(network, problem.inputs, problem.targets, pretrain, run)
-        chosen = run.once(
-            "inducing",
-            lambda: choose_inducing(
-                network.backbone, take(problem.inputs, slice(5000)), self.num_inducing, problem, run.generator
-            ),
+        model = pretrained_model(
+            problem,
+            run,
+            self.pretrain_steps,
+            self.num_inducing,
+            self.natural_rate,
+            self.kernel_variance,
+            self.lengthscale,
         )
-        if self.lengthscale is not None:
-            chosen = {**chosen, "lengthscale": chosen["lengthscale"].new_tensor(self.lengthscale)}
-        make_posterior = NaturalPosterior if self.natural_rate else partial(CholeskyPosterior, initial_variance=0.01)
-        head = make_head(chosen, problem, make_posterior, self.kernel_variance)
-        model = InvariantGP(problem.orbit, network.backbone, head, problem.likelihood.to(head.Z))
         fix = isinstance(problem.likelihood, Gaussian) if self.fix_variances is None else self.fix_variances
         if fix:
             for name, parameter in model.named_parameters():
                 if name.endswith(("raw_outputscale", "log_noise_variance")):
                     parameter.requires_grad_(False)
-        run.track("model", model)
         phases = [self._gp_phase(0, problem)]
         for cycle in range(1, self.cycles):
             phases += [self._network_phase(cycle, problem), self._gp_phase(cycle, problem)]

@@ -1,25 +1,25 @@
 """Deep kernel learning: everything at once, under the ELBO. The paper's first counter-example (Fig. 3)."""
 
 from dataclasses import dataclass
-from functools import partial
 
-from orbitune.gp import CholeskyPosterior, NaturalPosterior
-from orbitune.inputs import take
-from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, objective_of, training_elbo
-from orbitune.model import InvariantGP
-from orbitune.network import build_network
-from orbitune.orbits import IdentityOrbit
+from orbitune.learners.base import Learner, Outcome, Problem, objective_of, training_elbo
+from orbitune.learners.pretrained import pretrained_model
 from orbitune.training import Phase, Run, train
 
 
 @dataclass(frozen=True)
 class Joint(Learner):
-    """Network, GP and orbit trained together from fresh weights.
+    """Network, GP and orbit trained together.
 
     The bound protects the last layer from overfitting, not the network: it learns features that hardly vary within a
     class, from which no signal for the orbit is left.
+
+    Attributes:
+        pretrain_steps: of the network alone, by log-likelihood. A few are needed: the features of fresh weights grow a
+            hundredfold in the first steps and leave inducing inputs and lengthscale behind, where every kernel is zero.
     """
 
+    pretrain_steps: int = 200
     steps: int = 2000
     learning_rate: float = 0.001
     natural_rate: float = 0.0
@@ -29,18 +29,7 @@ class Joint(Learner):
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase with all groups."""
-        fresh = problem.likelihood.for_network()  # only its backbone is used
-        network = build_network(IdentityOrbit(), problem.make_backbone, fresh, problem.inputs, run.generator)
-        chosen = run.once(
-            "inducing",
-            lambda: choose_inducing(
-                network.backbone.eval(), take(problem.inputs, slice(5000)), self.num_inducing, problem, run.generator
-            ),
-        )
-        make_posterior = NaturalPosterior if self.natural_rate else partial(CholeskyPosterior, initial_variance=0.01)
-        head = make_head(chosen, problem, make_posterior, 1.0)
-        model = InvariantGP(problem.orbit, network.backbone, head, problem.likelihood.to(head.Z))
-        run.track("model", model)
+        model = pretrained_model(problem, run, self.pretrain_steps, self.num_inducing, self.natural_rate)
         everything = Phase(
             "joint",
             objective_of(problem.likelihood),
@@ -52,7 +41,4 @@ class Joint(Learner):
             orbit_size=self.orbit_size,
         )
         train(model, problem.inputs, problem.targets, everything, run)
-        return Outcome(
-            model,
-            training_elbo(model, problem, self.orbit_size, run),
-        )
+        return Outcome(model, training_elbo(model, problem, self.orbit_size, run))
