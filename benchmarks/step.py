@@ -5,10 +5,11 @@
     python benchmarks/step.py --size paper --points part --profile profile.txt
 
 Every row runs in a fresh process, so that its peak memory is its own, and measures the network alone on as many images
-in that same process: on another machine, compare ratios. Steps are those of the training loop itself.
+after every step: on another machine, or at another time of day, compare ratios. Steps are those of the training loop.
 """
 
 import argparse
+import copy
 import json
 import resource
 import statistics
@@ -18,7 +19,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -61,22 +61,47 @@ SIZES = {
 
 
 class Stopwatch(Silent):
-    """When each step ended."""
+    """How long each step took; ``between`` runs after every step, off the clock."""
 
-    def __init__(self) -> None:
-        self.times: list[float] = []
+    def __init__(self, between: Callable[[], None]) -> None:
+        self.between = between
+        self.seconds: list[float] = []
 
     def start(self, phase: str, total: int, first: int) -> None:
         """The first step begins."""
-        self.times.append(time.perf_counter())
+        self.started = time.perf_counter()
 
     def advance(self, step: int) -> None:
-        """A step is done."""
-        self.times.append(time.perf_counter())
+        """A step is done, and the next begins when the network alone has been measured."""
+        self.seconds.append(time.perf_counter() - self.started)
+        self.between()
+        self.started = time.perf_counter()
 
-    def seconds(self) -> list[float]:
-        """Duration of every step but the first, which warms up."""
-        return [after - before for before, after in pairwise(self.times)][1:]
+
+class BareNetwork:
+    """The network alone, on as many images as a step has points, in pieces of the best size."""
+
+    def __init__(self, backbone: nn.Module, points: Tensor, num_points: int):
+        self.backbone, self.points, self.num_points = backbone, points, num_points
+        self.forward_backward_seconds: list[float] = []
+
+    def time_forward_backward(self) -> None:
+        """Once more."""
+        self.forward_backward_seconds.append(self._time(lambda part: self.backbone(part).sum().backward()))
+
+    @torch.no_grad()
+    def forward_seconds(self, repeats: int) -> float:
+        """The median of several passes, after one that warms up."""
+        return statistics.median([self._time(self.backbone) for _ in range(repeats + 1)][1:])
+
+    def _time(self, run: Callable[[Tensor], object]) -> float:
+        return min(self._time_in_pieces(run, piece) for piece in (512, len(self.points)))
+
+    def _time_in_pieces(self, run: Callable[[Tensor], object], piece: int) -> float:
+        started = time.perf_counter()
+        for first in range(0, self.num_points, piece):
+            run(self.points[: min(piece, self.num_points - first)])
+        return time.perf_counter() - started
 
 
 def measure(
@@ -103,16 +128,19 @@ def measure(
         orbit_size=size.orbit,
         backward_points=size.backward_points,
     )
-    stopwatch = Stopwatch()
-    run = Run(None, progress=stopwatch)
+    num_points = size.batch * size.orbit
+    points = orbit(images[: min(size.batch, 1600 // size.orbit)], size.orbit, generator).detach().flatten(0, 1)
+    bare = BareNetwork(copy.deepcopy(backbone), points, num_points)
+    run = Run(None)
+    precision = run.network_precision(points.device)
+    run.progress = stopwatch = Stopwatch(nullcontext if profile else precision(bare.time_forward_backward))
     run.track("model", model)
     with profile or nullcontext():
         train(model, images, labels, phase, run)
-    seconds = stopwatch.seconds()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    points = orbit(images[: size.batch], size.orbit, generator).detach().flatten(0, 1)
-    with run.network_precision(points.device):
-        forward, both = bare_seconds(backbone, points, repeats)
+    seconds, both = stopwatch.seconds[1:], bare.forward_backward_seconds[1:]  # the first ones warm up
+    with precision:
+        forward = bare.forward_seconds(repeats)
     return {
         "bound": bound,
         "phase": phase_name,
@@ -121,35 +149,9 @@ def measure(
         "spread": max(seconds) - min(seconds),
         "peak_gb": peak,
         "bare_forward_seconds": forward,
-        "bare_forward_backward_seconds": both,
-        "ratio_to_forward_backward": statistics.median(seconds) / both,
+        "bare_forward_backward_seconds": statistics.median(both),
+        "ratio_to_forward_backward": statistics.median(s / b for s, b in zip(seconds, both, strict=True)),
     }
-
-
-def bare_seconds(backbone: nn.Module, points: Tensor, repeats: int) -> tuple[float, float]:
-    """Forward, and forward and backward, of the network alone on the same images, in pieces of the best size."""
-    for module in backbone.modules():
-        module.requires_grad_(True)
-
-    @torch.no_grad()
-    def forward(piece: int) -> None:
-        for part in points.split(piece):
-            backbone(part)
-
-    def both(piece: int) -> None:
-        for part in points.split(piece):
-            backbone(part).sum().backward()
-
-    return tuple(min(_median_time(run, piece, repeats) for piece in (512, 1600)) for run in (forward, both))
-
-
-def _median_time(run: Callable[[int], None], piece: int, repeats: int) -> float:
-    times = []
-    for _ in range(repeats + 1):
-        started = time.perf_counter()
-        run(piece)
-        times.append(time.perf_counter() - started)
-    return statistics.median(times[1:])
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ from orbitune.gp import (
     NaturalPosterior,
     OrbitFeatures,
     OrbitMarginal,
-    WhitenedLaw,
     default_kernel,
     select_inducing,
 )
@@ -78,18 +77,11 @@ class InvariantGP(nn.Module):
         inputs: Float[Tensor, "B *event"],
         orbit_size: int,
         generator: torch.Generator | None = None,
-        q: WhitenedLaw | None = None,
-        L: Float[Tensor, "M M"] | None = None,
     ) -> OrbitMarginal:
-        """The law of f̂ at each input, over one orbit of S points, by the network in evaluation mode.
-
-        The law ``q`` of the inducing variables and the factor ``L`` of Kuu are computed, or given by who needs them
-        more than once.
-        """
+        """The law of f̂ at each input, over one orbit of S points, by the network in evaluation mode."""
         with evaluating(self.backbone):
             features = self.orbit_features(inputs, orbit_size, generator=generator)
-        q = self.head.posterior.law() if q is None else q
-        return self.head.marginal(features.values[:, 0], q, features.weights, L)
+        return self.head.marginal(features.values[:, 0], self.head.law(), features.weights)
 
     @torch.no_grad()
     def predict(
@@ -101,11 +93,11 @@ class InvariantGP(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "B C"]:
         """Predictive mean of y; for labels, class probabilities. Any number of inputs: they are taken in chunks."""
-        q, L = self.head.posterior.law(), self.head.factor_Kuu().L
-        means = [
-            self.likelihood.predictive_mean(self.marginal(chunk, orbit_size, generator, q, L), num_f_samples, generator)
-            for chunk in chunks_of(inputs, orbit_size)
-        ]
+        with self.head.standing_still():
+            means = [
+                self.likelihood.predictive_mean(self.marginal(chunk, orbit_size, generator), num_f_samples, generator)
+                for chunk in chunks_of(inputs, orbit_size)
+            ]
         return torch.cat(means)
 
     @torch.no_grad()
@@ -121,11 +113,11 @@ class InvariantGP(nn.Module):
         """log p(y | x, data) of each target."""
         encoded = self.encode(inputs, targets)
         chunks = list(chunks_of(inputs, orbit_size))
-        q, L = self.head.posterior.law(), self.head.factor_Kuu().L
-        densities = [
-            self.likelihood.log_predictive(self.marginal(x, orbit_size, generator, q, L), y, num_f_samples, generator)
-            for x, y in zip(chunks, encoded.split(len(chunks[0])), strict=True)
-        ]
+        with self.head.standing_still():
+            densities = [
+                self.likelihood.log_predictive(self.marginal(x, orbit_size, generator), y, num_f_samples, generator)
+                for x, y in zip(chunks, encoded.split(len(chunks[0])), strict=True)
+            ]
         return torch.cat(densities)
 
     def encode(self, inputs: Float[Tensor, "B *event"] | StoredImages, targets: Shaped[Tensor, "B *T"]) -> Tensor:

@@ -173,7 +173,7 @@ def unbiased_bound(model: InvariantGP, features: OrbitFeatures, encoded: Tensor,
     _check_num_data(num_data)
     likelihood = _gaussian(model)
     with full_precision(features.values):
-        q = model.head.posterior.law()
+        q = model.head.law()
         moments = model.head.moments(features, q)
         data_fit = likelihood.expected_log_prob(moments, encoded)  # (B,)
         return ElboTerms(data_fit.mean() * num_data, q, num_data, moments, encoded)
@@ -194,7 +194,7 @@ def sample_bound(
     encoded = encoded.repeat_interleave(features.values.shape[1], dim=0)  # (B·A, …)
     H = features.values.flatten(0, 1)  # (B·A, S, D)
     with full_precision(H):
-        q = model.head.posterior.law()
+        q = model.head.law()
         if pathwise:
             law = None
             f = draw_functions(model.head, q, num_f_samples, generator).orbit_mean(H, features.weights)  # (K, B·A, C)

@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from torch import nn
 
 import orbitune.gp.orbit_kernel as orbit_kernel
 import orbitune.gp.squared_exponential as squared_exponential
 from builders import NoiseOrbit, random_head, shallow_model
 from orbitune import features, recomputation
 from orbitune.likelihoods import Gaussian, Softmax
+from orbitune.model import InvariantGP
 from orbitune.objectives import sample_elbo, unbiased_elbo
 from orbitune.training import Phase, Run, train
 
@@ -143,3 +145,40 @@ def test_a_prediction_factors_each_matrix_once_however_many_inputs(generator, in
     monkeypatch.setattr(torch.linalg, "cholesky_ex", lambda K: factored.append(tuple(K.shape)) or cholesky_ex(K))
     model.predict(inputs.repeat(3, 1), orbit_size=2**11, num_f_samples=2, generator=generator)  # an input per chunk
     assert sorted(factored) == [(3, 6, 6), (6, 6)]
+
+
+def test_network_steps_factor_each_matrix_of_the_last_layer_once_and_gp_steps_see_it_move(
+    generator, inputs, monkeypatch
+):
+    model = InvariantGP(NoiseOrbit(), nn.Linear(2, 2).double(), random_head(generator), Softmax(3))
+    factored, cholesky_ex = [], torch.linalg.cholesky_ex
+    monkeypatch.setattr(torch.linalg, "cholesky_ex", lambda K: factored.append(tuple(K.shape)) or cholesky_ex(K))
+    run = Run(None)
+    run.track("model", model)
+    for name, groups, times in (
+        ("network", ("backbone",), 1),
+        ("GP", ("kernel",), 3),
+        ("network again", ("backbone",), 1),
+    ):
+        factored.clear()
+        train(model, inputs, targets_for(model.likelihood), Phase(name, "sample", groups, 3, orbit_size=4), run)
+        assert sorted(factored) == [(3, 6, 6)] * times + [(6, 6)] * times
+
+
+def test_a_last_layer_that_stands_still_gives_the_same_bound_and_gradients_and_then_moves_again(generator, inputs):
+    model = InvariantGP(NoiseOrbit(), nn.Linear(2, 2).double(), random_head(generator), Softmax(3))
+    model.head.requires_grad_(False)
+
+    def bound_and_gradient():
+        seeded = torch.Generator().manual_seed(1)
+        bound = sample_elbo(model, inputs, targets_for(model.likelihood), num_data=5, orbit_size=4, generator=seeded)
+        return bound.per_datum, torch.autograd.grad(bound.per_datum, model.backbone.weight)[0]
+
+    expected = bound_and_gradient()
+    with model.head.standing_still():
+        first, second = bound_and_gradient(), bound_and_gradient()
+    for found in (first, second):
+        torch.testing.assert_close(found, expected)
+    with torch.no_grad():
+        model.head.Z.mul_(0.5)
+    assert bound_and_gradient()[0] != expected[0]

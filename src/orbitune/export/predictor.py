@@ -59,7 +59,7 @@ class FixedGP(nn.Module):
         self.features = OrbitFeatureMap(model.orbit, model.backbone, orbit_size, seed)
         self.kernel, self.likelihood = model.head.kernel, model.likelihood
         with torch.no_grad():
-            L, q = model.head.factor_Kuu().L, model.head.posterior.law()
+            L, q = model.head.factor_Kuu().L, model.head.law()
             identity = torch.eye(len(L), dtype=L.dtype, device=L.device)
             self.register_buffer("Z", model.head.Z.detach())
             self.register_buffer("whitener", torch.linalg.solve_triangular(L, identity, upper=False))

@@ -1,5 +1,9 @@
 """The last layer: features of an orbit in, law of the invariant function out."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 import torch
 from gpytorch.kernels import Kernel
 from jaxtyping import Float
@@ -11,6 +15,14 @@ from orbitune.gp.laws import OrbitFeatures, OrbitMarginal, OrbitMoments, OrbitPr
 from orbitune.gp.linalg import Factor, JitterPolicy, cholesky
 from orbitune.gp.orbit_kernel import evaluate, orbit_mean_kff, orbit_mean_Kuf
 from orbitune.gp.variational import Posterior, WhitenedLaw
+
+
+@dataclass
+class Factored:
+    """What a layer that stands still has factored so far."""
+
+    Kuu: Factor | None = None
+    q: WhitenedLaw | None = None
 
 
 class GPHead(nn.Module):
@@ -46,6 +58,7 @@ class GPHead(nn.Module):
         self.posterior = posterior
         self.jitter = jitter
         self.max_kernel_entries = max_kernel_entries
+        self._still: Factored | None = None
         # One dtype for the whole layer: that of the features it was made from.
         self.to(self.Z.dtype)
 
@@ -64,8 +77,34 @@ class GPHead(nn.Module):
             )
         return features.to(self.Z.dtype).flatten(end_dim=-3)
 
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """Within, this layer does not move and gets no gradients: Kuu and q(v) are factored once, at first use."""
+        before, self._still = self._still, self._still or Factored()
+        try:
+            yield
+        finally:
+            self._still = before
+
+    def law(self) -> WhitenedLaw:
+        """The current q(v)."""
+        if self._still is None:
+            return self.posterior.law()
+        if self._still.q is None:
+            with torch.no_grad():
+                self._still.q = self.posterior.law()
+        return self._still.q
+
     def factor_Kuu(self) -> Factor:
         """Lower Cholesky factor of Kuu."""
+        if self._still is None:
+            return self._factor_Kuu()
+        if self._still.Kuu is None:
+            with torch.no_grad():
+                self._still.Kuu = self._factor_Kuu()
+        return self._still.Kuu
+
+    def _factor_Kuu(self) -> Factor:
         return cholesky(evaluate(self.kernel, self.Z, self.Z), self.jitter, name="Kuu")
 
     def whiten(
@@ -76,32 +115,22 @@ class GPHead(nn.Module):
         return solve_triangular(L, Kuf, upper=False)
 
     def project(
-        self,
-        features: Float[Tensor, "*batch S D"],
-        weights: Float[Tensor, " S"] | None = None,
-        L: Float[Tensor, "M M"] | None = None,
+        self, features: Float[Tensor, "*batch S D"], weights: Float[Tensor, " S"] | None = None
     ) -> OrbitProjection:
-        """The finite average f̂(x) = Σ_i w_i g(h_i) given the inducing variables, one per set of S orbit points.
-
-        ``L`` is the factor of Kuu where it is known already.
-        """
+        """The finite average f̂(x) = Σ_i w_i g(h_i) given the inducing variables, one per set of S orbit points."""
         batch_shape = features.shape[:-2]
         H = self.flat_features(features)  # (N, S, D)
-        A = self.whiten(self.factor_Kuu().L if L is None else L, H, weights)  # (M, N)
+        A = self.whiten(self.factor_Kuu().L, H, weights)  # (M, N)
         kff = orbit_mean_kff(self.kernel, H, H, self.max_kernel_entries, weights)  # (N,)
         # A variance is never negative; rounding of the difference may be.
         residual = (kff - A.square().sum(0)).clamp_min(0)
         return OrbitProjection(A.mT.reshape(*batch_shape, -1), residual.reshape(batch_shape))
 
     def marginal(
-        self,
-        features: Float[Tensor, "*batch S D"],
-        q: WhitenedLaw,
-        weights: Float[Tensor, " S"] | None = None,
-        L: Float[Tensor, "M M"] | None = None,
+        self, features: Float[Tensor, "*batch S D"], q: WhitenedLaw, weights: Float[Tensor, " S"] | None = None
     ) -> OrbitMarginal:
         """Exact law of f̂ under q: mean = aᵀm, var = Σ_ij w_i w_j k(h_i, h_j) − ‖a‖² + ‖R a‖²."""
-        projection = self.project(features, weights, L)
+        projection = self.project(features, weights)
         A = projection.whitened.flatten(end_dim=-2).mT  # (M, N)
         mean = projection.whitened @ q.mean  # (*batch, C)
         explained = q.variance_of(A).mT.reshape(*mean.shape[:-1], -1)  # (*batch, C or 1)

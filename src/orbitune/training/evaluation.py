@@ -54,7 +54,7 @@ def mean_elbo(
     """The sample bound per datum, estimated on (the first ``max_inputs`` of) the training data."""
     num_data = len(inputs)
     chunks = zip(inputs[:max_inputs].split(100), targets[:max_inputs].split(100), strict=True)
-    with evaluating(model.backbone):
+    with evaluating(model.backbone), model.head.standing_still():
         terms = [
             sample_elbo(model, x, y, num_data=num_data, orbit_size=orbit_size, generator=generator) for x, y in chunks
         ]

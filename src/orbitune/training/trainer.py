@@ -1,7 +1,7 @@
 """The training loop."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +31,7 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Inputs, targets: Tensor, ph
 
     The model must be tracked by the run. Parameters that the user has fixed (``requires_grad_(False)``) stay fixed.
     """
-    with only_training(model, phase) as parameters:
+    with only_training(model, phase) as parameters, last_layer_still(model, phase):
         optimiser = adam(parameters, phase) if parameters else None
         batches = Minibatches(len(inputs), phase.batch_size, run.generator)
         items = {"batches": batches} | ({"optimiser": optimiser} if optimiser else {})
@@ -114,6 +114,14 @@ def measurements(terms: ElboTerms | LogLikelihood) -> dict[str, float]:
         "data_fit": terms.data_fit.item() / terms.num_data,
         "kl": terms.kl.item() / terms.num_data,
     }
+
+
+def last_layer_still(model: InvariantGP | OrbitNetwork, phase: Phase) -> AbstractContextManager:
+    """Where a phase trains nothing of the GP, its matrices are factored once and not in every step."""
+    if not isinstance(model, InvariantGP) or phase.natural_rate:
+        return nullcontext()
+    moves = any(parameter.requires_grad for parameter in model.head.parameters())
+    return nullcontext() if moves else model.head.standing_still()
 
 
 @contextmanager
