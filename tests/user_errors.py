@@ -89,6 +89,8 @@ def make_files(folder):
     (folder / "typo.toml").write_text("lerner = 'crossfit'\n")
     (folder / "type.toml").write_text("seed = 'x'\n")
     (folder / "half.toml").write_text("[orbit.ranges]\nrotation = [1.0]\n")
+    (folder / "folds.toml").write_text("[settings]\nfolds = 0\n")
+    (folder / "word.toml").write_text("settings = 'fast'\n")
     (folder / "no.toml").write_text("= 3\n")
 
     orbit = AffineOrbit({"rotation": (-1.0, 1.0)})

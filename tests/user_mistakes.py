@@ -131,6 +131,16 @@ MISTAKES = {
             2,
         ),
         Mistake(
+            "orbitune fit digits --config folds.toml",
+            "folds.toml [settings]: folds must be at least 1, got 0",
+            2,
+        ),
+        Mistake(
+            "orbitune fit digits --config word.toml",
+            "word.toml: settings: expected a table, [settings], got 'fast'",
+            2,
+        ),
+        Mistake(
             "orbitune fit digits --config no.toml",
             "no.toml is not valid TOML: Invalid statement (at line 1, column 1)",
             2,
@@ -148,6 +158,11 @@ MISTAKES = {
         Mistake(
             "orbitune fit --resume --out nowhere",
             "cannot read the configuration nowhere/config.toml: No such file or directory",
+            2,
+        ),
+        Mistake(
+            "orbitune fit --resume --out unfinished --seed 3",
+            "--resume continues unfinished with its own config.toml, where seed is 0, not 3: leave the option out, or start a new run in another --out",
             2,
         ),
         Mistake("orbitune fit digits --out notes.txt/run", "Not a directory: notes.txt/run", 1),
@@ -206,6 +221,11 @@ MISTAKES = {
         Mistake(
             "orbitune report large",
             "large holds no finished run (result.json is missing): it is not the directory of a run",
+            2,
+        ),
+        Mistake(
+            "orbitune report finished --out large",
+            "--out names the report's file, but large is a directory: give large/report.html",
             2,
         ),
         Mistake("orbitune report damaged", "damaged/result.json is damaged: it lacks 'ranges'", 2),
@@ -290,7 +310,7 @@ MISTAKES = {
         Mistake("orbitune learn", "No such command 'learn'.", 2, ours=False),
         Mistake(
             "orbitune demo --budget tiny",
-            "Invalid value for '--budget': Value error, 'tiny' is not one of 'smoke', 'laptop', 'paper'.",
+            "Invalid value for '--budget': Value error, 'tiny' is not one of 'smoke', 'laptop'.",
             2,
             ours=False,
         ),

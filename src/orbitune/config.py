@@ -8,9 +8,10 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from orbitune.errors import InputError, unknown_name
+from orbitune.errors import InputError, refuse_bad_numbers, unknown_name
 from orbitune.learners import LEARNERS, CrossFit, Learner
 from orbitune.learners.budgets import BUDGETS
+from orbitune.orbits import AffineOrbit
 from orbitune.orbits.ranges import Parameterisation
 from orbitune.orbits.warp import Padding
 
@@ -66,6 +67,16 @@ class FitConfig:
     predict_orbit_size: int = 32
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        refuse_bad_numbers(self, positive=("predict_orbit_size", "resize", "train_size"))
+
+    @property
+    def learned_parameters(self) -> tuple[str, ...]:
+        """Names of the transform parameters whose range is learned, not given."""
+        if not self.settings.learns_ranges:
+            return ()
+        return AffineOrbit.names if self.orbit.learn is None else self.orbit.learn
+
 
 def read_config(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
@@ -83,6 +94,8 @@ def make_config(values: Mapping[str, Any], where: str = "configuration") -> FitC
     if learner not in LEARNERS:
         raise unknown_name("learner", learner, LEARNERS)
     values = dict(values)
+    if not isinstance(values.get("settings", {}), Mapping):
+        raise InputError(f"{where}: settings: expected a table, [settings], got {values['settings']!r}")
     settings = from_mapping(LEARNERS[learner], values.pop("settings", {}), f"{where} [settings]")
     return from_mapping(FitConfig, {**values, "settings": settings}, where)
 
@@ -103,7 +116,11 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     for key in values:
         if key not in known:
             raise unknown_name(f"key in {where}:", key, known)
-    return cls(**{key: _convert(value, known[key], f"{where}: {key}") for key, value in values.items()})
+    converted = {key: _convert(value, known[key], f"{where}: {key}") for key, value in values.items()}
+    try:
+        return cls(**converted)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def _convert(value: Any, hint: Any, where: str) -> Any:

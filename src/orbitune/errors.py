@@ -4,7 +4,10 @@ Every error is also a ``ValueError`` or a ``RuntimeError``, so callers who do no
 A message says what was wrong, what was got, what was expected, and the likely causes.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import fields
+from typing import Any
 
 
 class OrbituneError(Exception):
@@ -45,6 +48,14 @@ class ExportError(OrbituneError, RuntimeError):
 
 class NumericalError(OrbituneError, RuntimeError):
     """A computation failed although the input looked right (for example a Cholesky factorisation)."""
+
+
+def refuse_bad_numbers(settings: Any, positive: Collection[str] = ()) -> None:
+    """Numbers among the fields of a dataclass must be finite and not negative, those named ``positive`` at least 1."""
+    for field in fields(settings):
+        value, least = getattr(settings, field.name), int(field.name in positive)
+        if isinstance(value, int | float) and not (math.isfinite(value) and value >= least):
+            raise InputError(f"{field.name} must be at least {least}, got {value}")
 
 
 def unknown_name(what: str, got: object, valid: Iterable[object]) -> InputError:

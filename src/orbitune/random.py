@@ -26,6 +26,11 @@ def permutation(num: int, generator: torch.Generator | None, device: torch.devic
     return torch.randperm(num, generator=generator, device=device_of(generator)).to(device)
 
 
+def some_of(num: int, most: int, generator: torch.Generator | None) -> Tensor | slice:
+    """An index of at most ``most`` of 0 … num−1, at random: data often come class by class."""
+    return slice(None) if num <= most else permutation(num, generator, torch.device("cpu"))[:most]
+
+
 @contextmanager
 def seeded(generator: torch.Generator) -> Generator[None]:
     """Let code that only knows torch's global generator (initial weights, dropout) draw from ours, leaving no trace."""

@@ -1,5 +1,7 @@
 """What a step costs: network calls, Cholesky factorisations and the largest kernel matrix, counted."""
 
+import threading
+
 import pytest
 import torch
 from torch import nn
@@ -182,3 +184,26 @@ def test_a_last_layer_that_stands_still_gives_the_same_bound_and_gradients_and_t
     with torch.no_grad():
         model.head.Z.mul_(0.5)
     assert bound_and_gradient()[0] != expected[0]
+
+
+def test_threads_that_predict_at_the_same_time_leave_no_factors_behind(generator, inputs):
+    head = random_head(generator)
+    first, second = head.standing_still(), head.standing_still()
+    entered, left = threading.Event(), threading.Event()
+
+    def other():
+        with second:
+            head.factor_Kuu()
+            entered.set()
+            left.wait()
+
+    thread = threading.Thread(target=other)
+    with first:
+        thread.start()
+        entered.wait()
+    left.set()
+    thread.join()
+    before = head.factor_Kuu().L.clone()
+    with torch.no_grad():
+        head.Z.mul_(0.5)
+    assert head.factor_Kuu().L.requires_grad and not torch.equal(head.factor_Kuu().L, before)

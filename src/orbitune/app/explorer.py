@@ -15,7 +15,6 @@ from orbitune.config import make_config, read_config
 from orbitune.errors import CheckpointError, unknown_name
 from orbitune.fitting import CONFIG
 from orbitune.orbits import UniformOrbit
-from orbitune.report.page import learned_parameters
 from orbitune.report.pictures import strip_uri
 from orbitune.report.predictions import read_predictions
 from orbitune.report.whatif import probabilities_with_band, reach
@@ -40,7 +39,7 @@ class Explorer:
             raise Refused(f"the app shows images of one or three channels; the model in {directory} takes {self.shape}")
         config = make_config(read_config(directory / CONFIG), str(directory / CONFIG))
         self.squeezes = config.resize is not None  # as those it learned from
-        self.learned = learned_parameters(self.structure, config)
+        self.learned = config.learned_parameters
         self.predictions = read_predictions(directory)
         if self.predictions is not None:
             self.predictions.check_images(self.shape, directory)

@@ -1,6 +1,7 @@
 """``orbitune demo``: see it work, in minutes, offline."""
 
 import math
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,18 +9,19 @@ import typer
 from rich.console import Console
 
 from orbitune import fitting
-from orbitune.commands.options import Budget, Json, LogFile, Quiet, Seed, make_progress
+from orbitune.commands.options import Json, LogFile, Quiet, Seed, make_progress
 from orbitune.commands.show import show_result
 from orbitune.config import FitConfig, make_config
 from orbitune.data import rotated_digits
 from orbitune.learners.budgets import BUDGETS
 
+DemoBudget = StrEnum("DemoBudget", {"smoke": "smoke", "laptop": "laptop"})
 TRUTH = {"rotation": (-math.pi, math.pi)}
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Run directory: model, history, pictures.")] = Path("demo-run"),
-    budget: Annotated[Budget, typer.Option(help="smoke: does it run? laptop: the demo.")] = Budget.laptop,
+    budget: Annotated[DemoBudget, typer.Option(help="smoke: does it run? laptop: the demo.")] = DemoBudget.laptop,
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted demo in --out.")] = False,
     as_json: Json = False,
@@ -38,12 +40,12 @@ def demo(
         )
     config = demo_config(budget, seed)
     result = fitting.fit(config, rotated_digits(seed=seed), out, resume=resume, progress=make_progress(quiet, log))
-    show_result(result, out, as_json, TRUTH)
+    show_result(result, config.learned_parameters, out, as_json, TRUTH)
 
 
-def demo_config(budget: Budget, seed: int) -> FitConfig:
+def demo_config(budget: DemoBudget, seed: int) -> FitConfig:
     """A fit small enough to watch."""
-    smoke = budget == Budget.smoke
+    smoke = budget == DemoBudget.smoke
     settings = BUDGETS["smoke" if smoke else "demo"]["crossfit"]
     return make_config(
         {

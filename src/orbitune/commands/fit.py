@@ -1,5 +1,6 @@
 """``orbitune fit``: learn from your data."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,38 +61,53 @@ def fit(
 
     `orbitune fit rotated-digits --out run`
 
-    `orbitune fit photos/ --orbit rotation,translate_x --out run` (photos/cats/*.png, photos/dogs/*.png, …)
+    `orbitune fit photos/ --orbit rotation,translate_x --out run` (`photos/cats/*.png`, `photos/dogs/*.png`, …)
 
     `orbitune fit photos/ --resize 64 --out run` (for photos of different sizes)
 
     `orbitune fit mydata.npz --learner fixed --config ranges.toml --out run`
     """
+    where = str(config or "configuration")
+    values: dict[str, Any] = read_config(config) if config else {}
+    options = {
+        "data": data,
+        "likelihood": likelihood,
+        "learner": None if learner is None else learner.value,
+        "backbone": backbone,
+        "resize": resize,
+        "train_size": train_size,
+        "seed": seed,
+    }
+    values |= {key: value for key, value in options.items() if value is not None}
+    for key in ("orbit", "settings"):
+        if not isinstance(values.setdefault(key, {}), dict):
+            raise InputError(f"{where}: {key}: expected a table, [{key}], got {values[key]!r}")
+    if orbit is not None:
+        values["orbit"]["learn"] = [name.strip() for name in orbit.split(",") if name.strip()]
     if resume:
-        resolved = make_config(read_config(out / fitting.CONFIG), str(out / fitting.CONFIG))
+        saved = read_config(out / fitting.CONFIG)
+        refuse_changes(values, saved, out)
+        resolved = make_config(saved, str(out / fitting.CONFIG))
     else:
-        values: dict[str, Any] = read_config(config) if config else {}
-        options = {
-            "data": data,
-            "likelihood": likelihood,
-            "learner": None if learner is None else learner.value,
-            "backbone": backbone,
-            "resize": resize,
-            "train_size": train_size,
-            "seed": seed,
-        }
-        values |= {key: value for key, value in options.items() if value is not None}
-        if orbit is not None:
-            values["orbit"] = {
-                **values.get("orbit", {}),
-                "learn": [name.strip() for name in orbit.split(",") if name.strip()],
-            }
         if "data" not in values:
             raise InputError("nothing to learn from: give DATA, for example `orbitune fit rotated-digits`")
         if budget == Budget.smoke:
             values = {"baseline_epochs": 1, "predict_orbit_size": 2, **values}
         preset = BUDGETS[budget.value].get(values.get("learner", "crossfit"), {})
-        values["settings"] = {**preset, **values.get("settings", {})}
-        resolved = make_config(values, str(config or "configuration"))
+        resolved = make_config({**values, "settings": {**preset, **values["settings"]}}, where)
     dataset = load_dataset(resolved.data, seed=resolved.seed, resize=resolved.resize)
     result = fitting.fit(resolved, dataset, out, resume=resume, progress=make_progress(quiet, log))
-    show_result(result, out, as_json)
+    show_result(result, resolved.learned_parameters, out, as_json)
+
+
+def refuse_changes(wanted: Mapping[str, Any], saved: Mapping[str, Any], run: Path) -> None:
+    """What is asked for beside --resume must be what the run was started with."""
+    for key, value in wanted.items():
+        before = saved.get(key)
+        if isinstance(value, Mapping):
+            refuse_changes(value, before if isinstance(before, Mapping) else {}, run)
+        elif value != before:
+            raise InputError(
+                f"--resume continues {run} with its own {fitting.CONFIG}, where {key} is {before!r}, not {value!r}: "
+                "leave the option out, or start a new run in another --out"
+            )

@@ -1,10 +1,11 @@
 """``orbitune predict``: use a trained model."""
 
 import csv
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitune.commands.options import Json
-from orbitune.commands.show import show_result
 from orbitune.data import load_dataset
 from orbitune.data.catalog import known_name
 from orbitune.data.folder import image_names, is_unsorted, load_images
@@ -60,7 +60,7 @@ def predict(
     accuracy = share_correct(probabilities, question.labels) if known else None
     result = replace(read_result(run), test_accuracy=accuracy, seconds=time.monotonic() - started)
     if as_json:
-        show_result(result, directory, as_json)
+        typer.echo(json.dumps(asdict(result)))
         return
     counts = Counter(structure.class_names[i] for i in probabilities.argmax(1).tolist())
     typer.echo(f"{len(probabilities):,} images: " + ", ".join(f"{num} {name}" for name, num in counts.most_common(10)))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,14 +15,23 @@ from orbitune.report.words import describe_range, verdict
 
 
 def show_result(
-    result: FitResult, directory: Path, as_json: bool, truth: dict[str, tuple[float, float]] | None = None
+    result: FitResult,
+    learned: Collection[str],
+    directory: Path,
+    as_json: bool,
+    truth: dict[str, tuple[float, float]] | None = None,
 ) -> None:
-    """One JSON object, or a table, a verdict in words and where the files are."""
+    """One JSON object, or a table, a verdict in words and where the files are; ``learned`` ranges were not given."""
     if as_json:
         typer.echo(json.dumps(asdict(result)))
         return
     console = Console()
-    table = Table("transformation", "learned range", "in words", *(["planted truth"] if truth is not None else []))
+    table = Table(
+        "transformation",
+        "learned range" if learned else "given range",
+        "in words",
+        *(["planted truth"] if truth is not None else []),
+    )
     for name, (low, high) in result.ranges.items():
         cells = [name.replace("_", " "), f"[{low:+.2f}, {high:+.2f}]", describe_range(name, low, high)]
         if truth is not None:
@@ -29,7 +39,7 @@ def show_result(
             cells.append(describe_range(name, *planted) if any(planted) else "none")
         table.add_row(*cells)
     console.print(table)
-    console.print(verdict(result.ranges), highlight=False)
+    console.print(verdict(result.ranges, learned), highlight=False)
     for name, value in (
         ("plain network", result.plain_network_accuracy),
         ("invariant model", result.test_accuracy),

@@ -186,7 +186,7 @@ _LAPTOP = _rows(
         first_epochs=16.0,
         max_rounds=5,
         network_batch_size=50,
-        final=FixedRanges(replace(_NETWORK, epochs=20.0, orbit_size=2), num_inducing=300),
+        final=FixedRanges(replace(_NETWORK, epochs=40.0), num_inducing=300),
     ),
     predict_orbit_size=16,
 )

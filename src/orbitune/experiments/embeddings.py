@@ -127,6 +127,7 @@ EXPERIMENT = Experiment(
         "The paper shows pictures of embeddings; the two numbers are ours. They are of training images: the spread "
         "among images of one class, and that of one image turned through 16 angles.",
         "Joint training starts after 200 steps of the network alone: from fresh weights the features outrun the "
-        "inducing inputs and nothing is learned at all.",
+        "inducing inputs and nothing is learned at all. It has the Gaussian likelihood and natural gradients for q(u), "
+        "the network alone has Softmax.",
     ),
 )

@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
         "every size, most at the smallest, 1,250 images nearly matching the network on all of MNIST, and larger "
         "rotations on smaller sets.",
         "Softmax likelihood and cross-fitted evidence; the paper uses the Gaussian with fixed variances here.",
-        "Laptop: networks see about 400,000 images at every size, at most 400 and at least 10 epochs; the last network "
-        "of the invariant model, which never sees an image twice in the same way, about 1,200,000.",
+        "Laptop: networks see about 400,000 images (200,000 at size 312, 600,000 at 60,000); the last network of the "
+        "invariant model, which never sees an image twice in the same way, about 1,200,000 (800,000 at 312).",
     ),
 )

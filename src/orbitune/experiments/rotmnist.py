@@ -207,6 +207,7 @@ EXPERIMENT = Experiment(
         "move (M2 to M5). Laptop: they do so for 400 steps, and M4 and M5 stay well below the paper.",
         "q(u) takes natural-gradient steps. M6 to M9, seed 0, are of commits at which the last layer's learning rate "
         "was constant; it falls as a cosine now.",
-        "Laptop: 24 orbit points at test time and 8 or 16 in training, not 120; 400 to 1000 inducing inputs.",
+        "Laptop: 24 orbit points at test time and 8 or 16 where ranges and last layer are learned, not 120; 200 to "
+        "1,000 inducing inputs.",
     ),
 )

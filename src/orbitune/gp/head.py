@@ -1,8 +1,10 @@
 """The last layer: features of an orbit in, law of the invariant function out."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from gpytorch.kernels import Kernel
@@ -23,6 +25,10 @@ class Factored:
 
     Kuu: Factor | None = None
     q: WhitenedLaw | None = None
+
+
+_STILL: ContextVar[Mapping[int, Factored]] = ContextVar("layers that stand still", default=MappingProxyType({}))
+"""Of this thread: another one may use the same layer, and leave it, at any moment."""
 
 
 class GPHead(nn.Module):
@@ -58,7 +64,6 @@ class GPHead(nn.Module):
         self.posterior = posterior
         self.jitter = jitter
         self.max_kernel_entries = max_kernel_entries
-        self._still: Factored | None = None
         # One dtype for the whole layer: that of the features it was made from.
         self.to(self.Z.dtype)
 
@@ -80,29 +85,32 @@ class GPHead(nn.Module):
     @contextmanager
     def standing_still(self) -> Generator[None]:
         """Within, this layer does not move and gets no gradients: Kuu and q(v) are factored once, at first use."""
-        before, self._still = self._still, self._still or Factored()
+        still = _STILL.get()
+        token = _STILL.set({**still, id(self): still.get(id(self), Factored())})
         try:
             yield
         finally:
-            self._still = before
+            _STILL.reset(token)
 
     def law(self) -> WhitenedLaw:
         """The current q(v)."""
-        if self._still is None:
+        factored = _STILL.get().get(id(self))
+        if factored is None:
             return self.posterior.law()
-        if self._still.q is None:
+        if factored.q is None:
             with torch.no_grad():
-                self._still.q = self.posterior.law()
-        return self._still.q
+                factored.q = self.posterior.law()
+        return factored.q
 
     def factor_Kuu(self) -> Factor:
         """Lower Cholesky factor of Kuu."""
-        if self._still is None:
+        factored = _STILL.get().get(id(self))
+        if factored is None:
             return self._factor_Kuu()
-        if self._still.Kuu is None:
+        if factored.Kuu is None:
             with torch.no_grad():
-                self._still.Kuu = self._factor_Kuu()
-        return self._still.Kuu
+                factored.Kuu = self._factor_Kuu()
+        return factored.Kuu
 
     def _factor_Kuu(self) -> Factor:
         return cholesky(evaluate(self.kernel, self.Z, self.Z), self.jitter, name="Kuu")

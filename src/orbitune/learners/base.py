@@ -4,22 +4,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import torch
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from torch import Tensor, nn
 
+from orbitune.errors import refuse_bad_numbers
 from orbitune.features import extract_features
 from orbitune.gp import GPHead, Posterior, median_distance, select_inducing
-from orbitune.inputs import Inputs
+from orbitune.inputs import Inputs, take
 from orbitune.likelihoods import Gaussian, Likelihood
 from orbitune.model import InvariantGP, encode_targets
 from orbitune.network import OrbitNetwork
 from orbitune.orbits import Orbit
+from orbitune.random import some_of
 from orbitune.training import Run
 from orbitune.training.evaluation import mean_elbo
 from orbitune.training.phases import ObjectiveName
 from orbitune.training.time_left import PlannedLoop
+
+MAX_CANDIDATES = 5000
+"""Inputs among whose features inducing inputs are chosen."""
 
 
 def squared_exponential(num_features: int, lengthscale: float, variance: float) -> Kernel:
@@ -61,8 +67,29 @@ class Outcome:
     elbo_per_datum: float | None
 
 
+COUNTS = (
+    "batch_size",
+    "cycles",
+    "elbo_batch_size",
+    "folds",
+    "max_rounds",
+    "network_batch_size",
+    "num_f_samples",
+    "num_inducing",
+    "orbit_size",
+    "warm_inputs",
+)
+"""Settings of learners that cannot be zero; numbers of steps and epochs can."""
+
+
 class Learner(ABC):
     """A way to find φ and a model at φ. Implementations are frozen dataclasses: their fields are the configuration."""
+
+    learns_ranges: ClassVar[bool] = True
+    """Whether φ moves, or is used as given."""
+
+    def __post_init__(self) -> None:
+        refuse_bad_numbers(self, COUNTS)
 
     @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Outcome:
@@ -76,10 +103,11 @@ class Learner(ABC):
 def choose_inducing(
     backbone: nn.Module, inputs: Inputs, num_inducing: int, problem: Problem, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """Inducing inputs Z (M, D) by greedy variance, and the median distance, of the features of ``inputs``.
+    """Inducing inputs Z (M, D) by greedy variance, and the median distance, of the features of (some) ``inputs``.
 
     What :meth:`Run.once` remembers; :func:`make_head` makes a head of it.
     """
+    inputs = take(inputs, some_of(len(inputs), MAX_CANDIDATES, generator))
     with torch.no_grad():
         features = torch.cat([extract_features(backbone, chunk) for chunk in inputs.split(500)]).double()
     lengthscale = median_distance(features, generator)

@@ -27,7 +27,7 @@ BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
             "batch_size": 16,
             "orbit_size": 2,
         },
-        "joint": {"steps": 4, "num_inducing": 20, "batch_size": 16, "orbit_size": 2},
+        "joint": {"pretrain_steps": 5, "steps": 4, "num_inducing": 20, "batch_size": 16, "orbit_size": 2},
         "max-likelihood": {"steps": 4, "batch_size": 16, "orbit_size": 2},
         "fixed": _SMOKE_FINAL,
         "augmented": {"network": {"epochs": 1.0}},

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from orbitune.gp import NaturalPosterior
-from orbitune.inputs import take
 from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, steps_of, training_elbo
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
@@ -21,6 +20,8 @@ class PlainNetwork(Learner):
     Attributes:
         orbit_size: where it is trained on an orbit, points per input and step, whose readouts are averaged.
     """
+
+    learns_ranges = False
 
     epochs: float = 30.0
     learning_rate: float = 0.001
@@ -69,6 +70,8 @@ class PlainNetwork(Learner):
 class AugmentedNetwork(Learner):
     """The network alone, trained on draws from the orbit as given ("NN + small inv." in the paper's Table 2)."""
 
+    learns_ranges = False
+
     network: PlainNetwork = PlainNetwork()
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
@@ -98,6 +101,8 @@ class FixedRanges(Learner):
         elbo_learning_rate, elbo_batch_size: of these steps; the rate falls likewise.
     """
 
+    learns_ranges = False
+
     network: PlainNetwork = PlainNetwork()
     head_steps: int = 100
     head_learning_rate: float = 0.03
@@ -120,9 +125,7 @@ class FixedRanges(Learner):
         network.backbone.eval()
         chosen = run.once(
             "fixed/inducing",
-            lambda: choose_inducing(
-                network.backbone, take(problem.inputs, slice(5000)), self.num_inducing, problem, run.generator
-            ),
+            lambda: choose_inducing(network.backbone, problem.inputs, self.num_inducing, problem, run.generator),
         )
         head = make_head(chosen, problem, NaturalPosterior)
         model = InvariantGP(problem.orbit, network.backbone, head, problem.likelihood.to(head.Z))

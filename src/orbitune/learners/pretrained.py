@@ -3,7 +3,6 @@
 from functools import partial
 
 from orbitune.gp import CholeskyPosterior, NaturalPosterior
-from orbitune.inputs import take
 from orbitune.learners.base import Problem, choose_inducing, make_head
 from orbitune.model import InvariantGP
 from orbitune.network import build_network
@@ -35,9 +34,7 @@ def pretrained_model(
         train(network, problem.inputs, problem.targets, pretrain, run)
     chosen = run.once(
         "inducing",
-        lambda: choose_inducing(
-            network.backbone.eval(), take(problem.inputs, slice(5000)), num_inducing, problem, run.generator
-        ),
+        lambda: choose_inducing(network.backbone.eval(), problem.inputs, num_inducing, problem, run.generator),
     )
     if lengthscale is not None:
         chosen = {**chosen, "lengthscale": chosen["lengthscale"].new_tensor(lengthscale)}

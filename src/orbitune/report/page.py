@@ -7,9 +7,9 @@ from typing import Any
 
 import jinja2
 
-from orbitune.config import FitConfig, make_config, read_config
+from orbitune.config import make_config, read_config
+from orbitune.errors import InputError
 from orbitune.fitting import CONFIG, read_record, read_result
-from orbitune.learners import FixedRanges, PlainNetwork
 from orbitune.report import sections
 from orbitune.report.history import warnings_of
 from orbitune.report.plots import read_history
@@ -17,7 +17,7 @@ from orbitune.report.predictions import Predictions, read_predictions
 from orbitune.report.scores import Scores
 from orbitune.report.scoring import predict_dataset
 from orbitune.report.words import verdict_sentences
-from orbitune.saving import Structure, load_model
+from orbitune.saving import load_model
 
 REPORT = "report.html"
 
@@ -46,11 +46,14 @@ def write_report(directory: Path, out: Path | None = None, data: str | None = No
         data: a data set to score the model on, as in ``orbitune fit``; by default the test predictions that the fit has
             left in the run directory.
     """
+    path = out or directory / REPORT
+    if path.is_dir():
+        raise InputError(f"--out names the report's file, but {path} is a directory: give {path / REPORT}")
     result, record = read_result(directory), read_record(directory)
     model, structure = load_model(directory)
     config = make_config(read_config(directory / CONFIG), str(directory / CONFIG))
     history = read_history(directory)
-    learned = learned_parameters(structure, config)
+    learned = config.learned_parameters
     if data is None:
         predictions, source = read_predictions(directory), f"the test images of {record['data']}"
     else:
@@ -61,7 +64,6 @@ def write_report(directory: Path, out: Path | None = None, data: str | None = No
     sentences = verdict_sentences(result.ranges, learned)
     scores = sections.all_scores(predictions)
     examples = sections.examples_of(model, predictions, structure.class_names, config.predict_orbit_size)
-    path = out or directory / REPORT
     page = {
         "run": directory.resolve().name,
         "headline": sentences[0],
@@ -81,13 +83,6 @@ def write_report(directory: Path, out: Path | None = None, data: str | None = No
     }
     _write(path, _environment().get_template("page.html").render(page))
     return Report(path, " ".join(sentences), result.ranges, {name: s for name, s, _ in scores})
-
-
-def learned_parameters(structure: Structure, config: FitConfig) -> tuple[str, ...]:
-    """Names of the transform parameters whose range was learned, not given."""
-    if structure.orbit is None or isinstance(config.settings, FixedRanges | PlainNetwork):
-        return ()
-    return structure.orbit.learn or ()
 
 
 def _why_no_scores(predictions: Predictions | None) -> str:

@@ -9,6 +9,7 @@ from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.objectives import sample_elbo
 from orbitune.orbits import IdentityOrbit
+from orbitune.random import some_of
 
 
 def class_probabilities(
@@ -51,9 +52,10 @@ def mean_elbo(
     generator: torch.Generator,
     max_inputs: int = 1000,
 ) -> float:
-    """The sample bound per datum, estimated on (the first ``max_inputs`` of) the training data."""
+    """The sample bound per datum, estimated on (at most ``max_inputs``, at random, of) the training data."""
     num_data = len(inputs)
-    chunks = zip(inputs[:max_inputs].split(100), targets[:max_inputs].split(100), strict=True)
+    chosen = some_of(num_data, max_inputs, generator)
+    chunks = zip(inputs[chosen].split(100), targets[chosen].split(100), strict=True)
     with evaluating(model.backbone), model.head.standing_still():
         terms = [
             sample_elbo(model, x, y, num_data=num_data, orbit_size=orbit_size, generator=generator) for x, y in chunks
