@@ -99,6 +99,19 @@ def evaluating(module: nn.Module) -> Generator[None]:
             part.training = training
 
 
+@contextmanager
+def frozen(*modules: nn.Module) -> Generator[None]:
+    """No gradients for the modules' parameters, and afterwards for those that had them before."""
+    free = [p for module in modules for p in module.parameters() if p.requires_grad]
+    for parameter in free:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in free:
+            parameter.requires_grad_(True)
+
+
 def chunks_of(inputs: Inputs, orbit_size: int = 1, max_points: int = 2**11) -> Iterable[Tensor]:
     """Pieces of the inputs, of at most ``max_points`` orbit points: memory does not grow with their number."""
     return inputs.split(max(1, max_points // max(1, orbit_size)))

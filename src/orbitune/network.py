@@ -29,9 +29,8 @@ class OrbitNetwork(nn.Module):
     ) -> Float[Tensor, "B C"]:
         """f̂: the mean readout over S points of the orbit."""
         check_inputs(inputs)
-        params, weights = self.orbit.draw(inputs.shape[0], orbit_size, generator)
-        f = self.readout(features_of_points(self.orbit, self.backbone, inputs, params))  # (B, S, C)
-        return f.mean(1) if weights is None else torch.einsum("bsc,s->bc", f, weights.to(f.dtype))
+        params = self.orbit.sample_params(inputs.shape[0], orbit_size, generator)
+        return self.readout(features_of_points(self.orbit, self.backbone, inputs, params)).mean(1)
 
     @torch.no_grad()
     def predict(

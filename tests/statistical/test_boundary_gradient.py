@@ -8,6 +8,7 @@ from montecarlo import assert_unbiased
 from orbitune.likelihoods import Gaussian
 from orbitune.objectives import sample_elbo, unbiased_elbo
 from orbitune.orbits import UniformOrbit
+from orbitune.orbits.base import Draw
 
 
 class Shift(UniformOrbit):
@@ -80,17 +81,30 @@ def test_the_boundary_serves_transformations_without_a_derivative(generator, dat
     assert_unbiased(estimates, truth)
 
 
+@pytest.mark.parametrize("size", [1, 2, 8])
+def test_the_boundary_gives_the_sample_bound_the_gradient_of_the_infinite_orbit(generator, data, size):
+    """It is quadratic in the average here: a reference point that is part of that average would bias the gradient."""
+    inputs, targets = data
+    head = random_head(generator)
+    reference = shallow_model(Grid(RANGES).double(), Gaussian(3, 0.3), head)
+    truth = gradients(reference, inputs, targets, sample_elbo, 1600, None)
+    model = shallow_model(Shift(RANGES).double(), Gaussian(3, 0.3), head)
+    model.orbit.boundary_width = 0.0
+    copies = [values.repeat(60, 1) for values in (inputs, targets)]
+    estimates = torch.stack([gradients(model, *copies, sample_elbo, size, generator) for _ in range(30)])
+    assert_unbiased(estimates, truth)
+
+
 @pytest.mark.parametrize("pathwise", [False, True])
-def test_the_boundary_changes_no_value(generator, data, pathwise):
+def test_the_boundary_changes_no_value(generator, data, monkeypatch, pathwise):
     inputs, targets = data
     model = shallow_model(Shift(RANGES).double(), Gaussian(3, 0.3), random_head(generator))
+    drawn = model.orbit.draw(4, 5, generator)
     values = []
-    for width in (0.0, float("inf")):
-        model.orbit.boundary_width = width
+    for replayed in (drawn, Draw(drawn.params[:, :5], None)):
+        monkeypatch.setattr(model.orbit, "draw", lambda *_, replayed=replayed: replayed)
         fixed = torch.Generator().manual_seed(4)
-        terms = sample_elbo(
-            model, inputs, targets, num_data=4, orbit_size=5, num_orbits=2, pathwise=pathwise, generator=fixed
-        )
+        terms = sample_elbo(model, inputs, targets, num_data=4, orbit_size=5, pathwise=pathwise, generator=fixed)
         values.append(terms.elbo)
     torch.testing.assert_close(values[0], values[1])
 
@@ -101,8 +115,8 @@ def test_without_gradients_there_are_no_boundary_points(generator):
         params, weights = orbit.draw(3, 4, generator)
     assert params.shape == (3, 4, 2) and weights is None
     params, weights = orbit.draw(3, 4, generator)
-    assert params.shape == (3, 6, 2)  # only x is wide
-    torch.testing.assert_close(weights, torch.tensor([0.25, 0.25, 0.25, 0.25, 0.0, 0.0]))
+    assert params.shape == (3, 7, 2)  # only x is wide
+    torch.testing.assert_close(weights, torch.tensor([0.25, 0.25, 0.25, 0.25, 0.0, 0.0, 0.0]))
 
 
 def test_a_single_precision_orbit_under_a_double_precision_head(generator, data):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from orbitune.errors import InputError
+from orbitune.features import frozen
 from orbitune.gp import NaturalPosterior, OrbitFeatures
 from orbitune.inputs import take
 from orbitune.learners.base import (
@@ -150,11 +151,12 @@ class CrossFit(Learner):
                 self._new_head(orbit, network, models[k] if models else None, held_out[k], r, k, problem, run)
                 for k, network in enumerate(networks)
             ]
-            for k, model in enumerate(models):
-                self._warm_up(model, held_out[k], r, k, problem, run)
             for group in optimiser.param_groups:
                 group["lr"] = group["initial_lr"] * self.decay ** max(0, r - self.decay_from + 1)
-            summary = self._ascend(models, held_out, optimiser, r, problem, run)
+            with frozen(*(network.backbone for network in networks)):
+                for k, model in enumerate(models):
+                    self._warm_up(model, held_out[k], r, k, problem, run)
+                summary = self._ascend(models, held_out, optimiser, r, problem, run)
             rounds.append(run.once(f"round {r}/summary", summary.state_dict))
             if settled(rounds, self.tolerance) or run.late:
                 break
@@ -215,8 +217,7 @@ class CrossFit(Learner):
         if previous is not None:
             head.kernel.load_state_dict(previous.head.kernel.state_dict())
             likelihood.load_state_dict(previous.likelihood.state_dict())
-        backbone = network.backbone.eval().requires_grad_(False)
-        model = InvariantGP(orbit, backbone, head, likelihood)
+        model = InvariantGP(orbit, network.backbone.eval(), head, likelihood)
         run.track(f"model {k + 1}", model)
         return model
 
@@ -233,7 +234,7 @@ class CrossFit(Learner):
         for step in run.steps(f"round {r}: warm-up {k + 1}", steps, optimiser=optimiser, batches=batches):
             if features is None:  # here, and not before the loop, the network is what it was when the run was saved
                 with run.network_precision(inputs.device):
-                    features = frozen_features(model, inputs, self.orbit_size // 2, seed)
+                    features = frozen_features(model, inputs, max(1, self.orbit_size // 2), seed)
             batch = batches.next()
             terms = sample_bound(
                 model,

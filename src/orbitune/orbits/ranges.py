@@ -35,7 +35,7 @@ class Ranges(nn.Module, ABC):
     def clamp_(self, limit: Tensor) -> None:
         """Keep |low|, |high| ≤ limit (L,), for parameters beyond which there is nothing new (a full turn)."""
         low, high = self.bounds()
-        if (low < -limit).any() or (high > limit).any():
+        if (low.abs() > limit).any() or (high.abs() > limit).any():
             self.set_bounds(low.clamp(-limit, limit), high.clamp(-limit, limit))
 
     def _set(self, **values: Tensor) -> None:

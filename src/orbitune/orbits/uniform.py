@@ -95,7 +95,7 @@ class UniformOrbit(Orbit):
         return self.fixed_high.index_copy(0, self.learned_index, self.learned.bounds()[1])
 
     def clamp_(self) -> None:
-        """Bring learned ranges back to where they mean something: within ``limits``, and not crossed."""
+        """Bring learned ranges back to where they mean something: within ``limits``."""
         if self.learned is not None:
             self.learned.clamp_(self.limit[self.learned_index])
 
@@ -132,8 +132,10 @@ class UniformOrbit(Orbit):
             ∂E[t]/∂low  = (E[t] − E[t | ν_p = low]) / (high − low).
 
         A wide range moves its points far, so the gradient along them is noisy; the two values at its boundary are not.
-        For every learned range wider than ``boundary_width`` two points on its boundary are added, with weights that
-        are zero but have this derivative. The transformation need not even be differentiable in such a parameter.
+        For every learned range wider than ``boundary_width`` two points on its boundary are added, and for all of them
+        together one point in the box for E[t], with weights that are zero but have this derivative. That point must be
+        a fresh one: were it the mean of the S points themselves, a concave function of that mean would reward every
+        new point, at the boundary or not. The transformation need not be differentiable in such a parameter.
         """
         params = self.sample_params(batch, size, generator)
         low, high = self.low, self.high
@@ -141,17 +143,17 @@ class UniformOrbit(Orbit):
         if not wide or not (low.requires_grad and torch.is_grad_enabled()):
             return Draw(params, None)
         bulk = torch.cat([p.detach() if i in wide else p for i, p in enumerate(params.split(1, dim=-1))], dim=-1)
+        inside = self.sample_params(batch, 1, generator).detach()  # (B, 1, P)
         boundary, weights = [], []
-        for k, p in enumerate(wide):
+        for p in wide:
             for bound, sign in ((high[p], 1), (low[p], -1)):
-                # All other parameters are those of some point of the sample.
-                face = params[:, (2 * k + (sign < 0)) % size].detach().clone()
-                face[:, p] = bound.detach()
+                face = inside.clone()  # all other parameters are equal, and so is what they do
+                face[..., p] = bound.detach()
                 boundary.append(face)
                 weights.append(sign * (bound - bound.detach()) / (high[p] - low[p]).detach())
         zero = torch.stack(weights)
-        weight_of_bulk = ((1 - zero.sum()) / size).expand(size)
-        return Draw(torch.cat((bulk, torch.stack(boundary, dim=1)), dim=1), torch.cat((weight_of_bulk, zero)))
+        equal = torch.full_like(low, 1 / size)[:1].expand(size)
+        return Draw(torch.cat((bulk, inside, *boundary), dim=1), torch.cat((equal, -zero.sum(0, keepdim=True), zero)))
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The current range of each parameter, smaller bound first."""

@@ -1,0 +1,77 @@
+"""What cross-fitting promises: networks that follow the ranges, and weights that stand still while ranges move."""
+
+import copy
+
+import pytest
+import torch
+
+from orbitune.backbones import MLP
+from orbitune.learners import CrossFit, FixedRanges, PlainNetwork, Problem
+from orbitune.likelihoods import Softmax
+from orbitune.orbits import AffineOrbit
+from orbitune.training import Run
+
+LEARNER = CrossFit(
+    max_rounds=3,
+    first_epochs=1.0,
+    epochs=1.0,
+    steps=2,
+    warm_first=2,
+    warm=1,
+    batch_size=8,
+    orbit_size=2,
+    num_inducing=8,
+    tolerance=0.0,
+    final=FixedRanges(PlainNetwork(epochs=0.1), head_steps=1, num_inducing=8, batch_size=8, orbit_size=2),
+)
+
+
+class Spy(Run):
+    """Weights of the fold networks before and after every loop."""
+
+    def __init__(self):
+        super().__init__(None)
+        self.moved: dict[str, bool] = {}
+        self.networks: dict[str, torch.nn.Module] = {}
+
+    def track(self, name, item):
+        if name.startswith("network "):
+            self.networks[name] = item
+        super().track(name, item)
+
+    def steps(self, name, total, **items):
+        before = copy.deepcopy([list(n.backbone.parameters()) for n in self.networks.values()])
+        yield from super().steps(name, total, **items)
+        after = [list(n.backbone.parameters()) for n in self.networks.values()]
+        self.moved[name] = any(
+            not torch.equal(a, b) for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True)
+        )
+
+
+@pytest.fixture
+def problem(generator):
+    images = torch.rand(40, 1, 8, 8, generator=generator)
+    return Problem(images, torch.arange(40) % 2, AffineOrbit(learn="rotation"), Softmax(2), lambda: MLP(64, (8,), 4))
+
+
+def test_networks_adapt_in_every_round_and_stand_still_while_the_ranges_move(problem):
+    run = Spy()
+    LEARNER.learn(problem, run)
+    rounds = {name: moved for name, moved in run.moved.items() if name.startswith("round")}
+    assert len(rounds) == 3 * (2 + 2 + 1)
+    assert rounds == {name: ": network" in name for name in rounds}
+
+
+def test_what_the_user_has_frozen_stays_frozen(problem):
+    def half_frozen():
+        backbone = MLP(64, (8,), 4)
+        weight = next(backbone.parameters()).requires_grad_(False)
+        backbone.register_buffer("at_first", weight.clone())
+        return backbone
+
+    run = Spy()
+    LEARNER.learn(Problem(problem.inputs, problem.targets, problem.orbit, Softmax(2), half_frozen), run)
+    for network in run.networks.values():
+        weight, *others = network.backbone.parameters()
+        assert torch.equal(weight, network.backbone.at_first)
+        assert [p.requires_grad for p in (weight, *others)] == [False] + [True] * len(others)
