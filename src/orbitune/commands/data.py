@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Table
 
@@ -18,7 +19,8 @@ def list_datasets() -> None:
     rows = dataset_table()
     table = Table("name", "here", "size", "licence", "how to get it")
     for row in rows:
-        table.add_row(row.name, "yes" if row.present else "no", str(row.size or ""), row.licence, row.how_to_get)
+        size = decimal(row.size) if row.size else ""
+        table.add_row(row.name, "yes" if row.present else "no", size, row.licence, row.how_to_get)
     console = Console()
     console.print(table)
     console.print(f"Data directory (ORBITUNE_DATA): {data_dir()}", markup=False, highlight=False)
