@@ -63,7 +63,7 @@ SIZES = {
 class Stopwatch(Silent):
     """How long each step took; ``between`` runs after every step, off the clock."""
 
-    def __init__(self, between: Callable[[], None]) -> None:
+    def __init__(self, between: Callable[[], object] = lambda: None) -> None:
         self.between = between
         self.seconds: list[float] = []
 
@@ -133,10 +133,12 @@ def measure(
     bare = BareNetwork(copy.deepcopy(backbone), points, num_points)
     run = Run(None)
     precision = run.network_precision(points.device)
-    run.progress = stopwatch = Stopwatch(nullcontext if profile else precision(bare.time_forward_backward))
+    run.progress = stopwatch = Stopwatch() if profile else Stopwatch(precision(bare.time_forward_backward))
     run.track("model", model)
     with profile or nullcontext():
         train(model, images, labels, phase, run)
+    if profile:
+        return {}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     seconds, both = stopwatch.seconds[1:], bare.forward_backward_seconds[1:]  # the first ones warm up
     with precision:
