@@ -81,11 +81,15 @@ class FitConfig:
 def read_config(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
-        return tomllib.loads(path.read_text())
+        values = tomllib.loads(path.read_text())
     except OSError as error:
         raise InputError(f"cannot read the configuration {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid TOML: {error}") from error
+    for key in ("orbit", "settings"):
+        if not isinstance(values.get(key, {}), dict):
+            raise InputError(f"{path}: {key}: expected a table, [{key}], got {values[key]!r}")
+    return values
 
 
 def make_config(values: Mapping[str, Any], where: str = "configuration") -> FitConfig:
@@ -94,8 +98,6 @@ def make_config(values: Mapping[str, Any], where: str = "configuration") -> FitC
     if learner not in LEARNERS:
         raise unknown_name("learner", learner, LEARNERS)
     values = dict(values)
-    if not isinstance(values.get("settings", {}), Mapping):
-        raise InputError(f"{where}: settings: expected a table, [settings], got {values['settings']!r}")
     settings = from_mapping(LEARNERS[learner], values.pop("settings", {}), f"{where} [settings]")
     return from_mapping(FitConfig, {**values, "settings": settings}, where)
 

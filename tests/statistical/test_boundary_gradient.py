@@ -69,29 +69,21 @@ def test_gradient_of_the_unbiased_elbo_in_the_bounds(generator, data, boundary_w
     assert_unbiased(estimates, truth)
 
 
-def test_the_boundary_serves_transformations_without_a_derivative(generator, data):
+@pytest.mark.parametrize(
+    ("orbit", "bound", "size"),
+    [(SteppedShift, unbiased_elbo, 8), (Shift, sample_elbo, 1), (Shift, sample_elbo, 2), (Shift, sample_elbo, 8)],
+)
+def test_the_boundary_gives_the_gradient_of_the_infinite_orbit(generator, data, orbit, bound, size):
+    """Also without a derivative of the transformation, and for the sample bound, which is quadratic in the average
+    here: a reference point that is part of that average would bias the gradient."""
     inputs, targets = data
     head = random_head(generator)
     reference = shallow_model(Grid(RANGES).double(), Gaussian(3, 0.3), head)
     truth = gradients(reference, inputs, targets, sample_elbo, 1600, None)
-    model = shallow_model(SteppedShift(RANGES).double(), Gaussian(3, 0.3), head)
+    model = shallow_model(orbit(RANGES).double(), Gaussian(3, 0.3), head)
     model.orbit.boundary_width = 0.0
     copies = [values.repeat(60, 1) for values in (inputs, targets)]
-    estimates = torch.stack([gradients(model, *copies, unbiased_elbo, 8, generator) for _ in range(30)])
-    assert_unbiased(estimates, truth)
-
-
-@pytest.mark.parametrize("size", [1, 2, 8])
-def test_the_boundary_gives_the_sample_bound_the_gradient_of_the_infinite_orbit(generator, data, size):
-    """It is quadratic in the average here: a reference point that is part of that average would bias the gradient."""
-    inputs, targets = data
-    head = random_head(generator)
-    reference = shallow_model(Grid(RANGES).double(), Gaussian(3, 0.3), head)
-    truth = gradients(reference, inputs, targets, sample_elbo, 1600, None)
-    model = shallow_model(Shift(RANGES).double(), Gaussian(3, 0.3), head)
-    model.orbit.boundary_width = 0.0
-    copies = [values.repeat(60, 1) for values in (inputs, targets)]
-    estimates = torch.stack([gradients(model, *copies, sample_elbo, size, generator) for _ in range(30)])
+    estimates = torch.stack([gradients(model, *copies, bound, size, generator) for _ in range(30)])
     assert_unbiased(estimates, truth)
 
 

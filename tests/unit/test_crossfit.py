@@ -1,29 +1,19 @@
 """What cross-fitting promises: networks that follow the ranges, and weights that stand still while ranges move."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 
 from orbitune.backbones import MLP
-from orbitune.learners import CrossFit, FixedRanges, PlainNetwork, Problem
+from orbitune.config import make_learner
+from orbitune.learners import Problem
 from orbitune.likelihoods import Softmax
 from orbitune.orbits import AffineOrbit
 from orbitune.training import Run
 
-LEARNER = CrossFit(
-    max_rounds=3,
-    first_epochs=1.0,
-    epochs=1.0,
-    steps=2,
-    warm_first=2,
-    warm=1,
-    batch_size=8,
-    orbit_size=2,
-    num_inducing=8,
-    tolerance=0.0,
-    final=FixedRanges(PlainNetwork(epochs=0.1), head_steps=1, num_inducing=8, batch_size=8, orbit_size=2),
-)
+LEARNER = replace(make_learner("crossfit", "smoke"), max_rounds=3, tolerance=0.0)
 
 
 class Spy(Run):

@@ -79,11 +79,8 @@ def fit(
         "seed": seed,
     }
     values |= {key: value for key, value in options.items() if value is not None}
-    for key in ("orbit", "settings"):
-        if not isinstance(values.setdefault(key, {}), dict):
-            raise InputError(f"{where}: {key}: expected a table, [{key}], got {values[key]!r}")
     if orbit is not None:
-        values["orbit"]["learn"] = [name.strip() for name in orbit.split(",") if name.strip()]
+        values.setdefault("orbit", {})["learn"] = [name.strip() for name in orbit.split(",") if name.strip()]
     if resume:
         saved = read_config(out / fitting.CONFIG)
         refuse_changes(values, saved, out)
@@ -94,7 +91,7 @@ def fit(
         if budget == Budget.smoke:
             values = {"baseline_epochs": 1, "predict_orbit_size": 2, **values}
         preset = BUDGETS[budget.value].get(values.get("learner", "crossfit"), {})
-        resolved = make_config({**values, "settings": {**preset, **values["settings"]}}, where)
+        resolved = make_config({**values, "settings": {**preset, **values.get("settings", {})}}, where)
     dataset = load_dataset(resolved.data, seed=resolved.seed, resize=resolved.resize)
     result = fitting.fit(resolved, dataset, out, resume=resume, progress=make_progress(quiet, log))
     show_result(result, resolved.learned_parameters, out, as_json)
