@@ -4,6 +4,7 @@ import errno
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import orbitune.training.checkpoint as checkpoint
 from orbitune.errors import CheckpointError
@@ -33,6 +34,22 @@ def test_tensors_that_share_memory_are_saved_each(tmp_path):
     save_state(tmp_path / "s.safetensors", {"whole": tensor, "part": tensor[:2], "again": tensor})
     loaded = load_state(tmp_path / "s.safetensors")
     assert torch.equal(loaded["part"], tensor[:2]) and torch.equal(loaded["again"], tensor)
+
+
+def test_layouts_come_back_and_the_file_is_an_ordinary_one(tmp_path):
+    weight = torch.arange(360.0).reshape(3, 4, 5, 6)
+    layouts = {
+        "contiguous": weight,
+        "channels last": weight.to(memory_format=torch.channels_last),
+        "permuted": weight.permute(2, 0, 3, 1),
+        "transposed": weight[0, 0].mT,
+        "scalar": torch.tensor(1.0),
+    }
+    save_state(tmp_path / "s.safetensors", layouts)
+    loaded, plain = load_state(tmp_path / "s.safetensors"), load_file(tmp_path / "s.safetensors")
+    for name, tensor in layouts.items():
+        assert torch.equal(loaded[name], tensor) and loaded[name].stride() == tensor.stride()
+        assert torch.equal(plain[f"state.{name}"], tensor)
 
 
 @pytest.mark.parametrize("where", ["write", "fsync"])

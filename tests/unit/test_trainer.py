@@ -113,6 +113,32 @@ def test_the_same_seed_gives_the_same_network_with_dropout_too(images, labels):
     assert torch.equal(*results)
 
 
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_a_convolutional_network_stopped_and_resumed_is_the_same(tmp_path, images, labels, stop_after, monkeypatch):
+    images = images.repeat(1, 2, 1, 1)  # with two channels, channels-last weights lie elsewhere in memory
+
+    def learn(run):
+        likelihood = Softmax(3)
+        network = build_network(
+            AffineOrbit(),
+            lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten()),
+            likelihood,
+            images,
+            run.generator,
+        )
+        run.track("network", network)
+        train(network, images, labels, Phase("network", "log-likelihood", ("backbone",), 5, batch_size=10), run)
+        return network.backbone[0].weight.detach()
+
+    expected = learn(Run(seed=1))
+    assert not expected.is_contiguous() and expected.is_contiguous(memory_format=torch.channels_last)
+    killed = Run(tmp_path / "run", seed=1, save_seconds=0.0)
+    monkeypatch.setattr(killed, "save", lambda: Run.save(killed) or (killed.num_steps == stop_after and 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        learn(killed)
+    assert torch.equal(learn(Run(tmp_path / "run", seed=1, resume=True)), expected)
+
+
 def test_log_likelihood_training_learns(images, generator):
     labels = (images.mean((1, 2, 3)) > images.mean()).long()
     run = Run(None)

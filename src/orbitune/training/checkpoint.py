@@ -45,7 +45,7 @@ def _take_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     """JSON with tensors replaced by references; dicts become lists of pairs, since their keys may be integers."""
     if isinstance(value, Tensor):
         tensors[name] = value.detach().to("cpu", copy=True).contiguous()
-        return {"tensor": name}
+        return {"tensor": name, "order": value.dim_order()}
     if isinstance(value, dict):
         return {"dict": [[key, _take_tensors(item, f"{name}.{key}", tensors)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
@@ -55,11 +55,21 @@ def _take_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 
 def _put_tensors(value: Any, tensors: dict[str, Tensor]) -> Any:
     match value:
-        case {"tensor": name}:
-            return tensors[name]
+        case {"tensor": name, **layout}:
+            return _laid_out(tensors[name], layout.get("order"))  # None in files of earlier versions
         case {"dict": pairs}:
             return {key: _put_tensors(item, tensors) for key, item in pairs}
         case {"list": items}:
             return [_put_tensors(item, tensors) for item in items]
         case _:
             return value
+
+
+def _laid_out(tensor: Tensor, order: list[int] | None) -> Tensor:
+    """The same values, with axes in this order in memory; the file has them one after the other.
+
+    Layouts must come back too: fused optimisers walk through a weight and its moments in the order of their memory.
+    """
+    if order is None or order == sorted(order):
+        return tensor
+    return tensor.permute(order).contiguous().permute([order.index(axis) for axis in range(tensor.ndim)])
