@@ -60,6 +60,7 @@ def main() -> None:
     if any((row["model"], row["seed"]) == wanted for row in read_rows(EXPERIMENT, arguments.out)):
         parser.error(f"{arguments.out} has row {arguments.row}, seed {arguments.seed}, already: give another --out")
     keep_freed_memory()
+    commit()  # of now, for the record
     plain = plain_network_seconds(arguments.plain_epochs, arguments.seed)
     print(f"plain network, {PLAIN_EPOCHS} epochs: {plain:.0f} s (measured on {arguments.plain_epochs:g})", flush=True)
     reproduce(EXPERIMENT, "laptop", arguments.out, rows=[arguments.row], seeds=[arguments.seed], work=arguments.work)

@@ -30,9 +30,11 @@ from orbitune.provenance import commit, machine
 from orbitune.training import Phase, Run, train
 
 DEFAULT = {"B": 50, "S": 16, "M": 200, "C": 10, "side": 28}
+PART = 4
 SWEEPS = {
     "N": (1000, 4000, 15_000, 60_000),
     "S": (4, 16, 64, 256, 1024, 2048),
+    f"S, {PART} points back": (4, 16, 64, 256, 1024, 2048),
     "M": (100, 400, 1600),
     "C": (2, 10, 100),
     "side": (14, 28, 56, 112),
@@ -51,8 +53,10 @@ def measure(name: str, value: int) -> dict:
             seconds = _prediction_seconds(2000, value)
         case "predicted images":
             seconds = _prediction_seconds(value, 4)
-        case _:
+        case "S" | "M" | "C" | "side":
             seconds = _step_seconds({**DEFAULT, name: value})
+        case _:
+            seconds = _step_seconds({**DEFAULT, "S": value}, PART)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     return {"swept": name, "value": value, "seconds": seconds, "peak_gb": peak}
 
@@ -68,13 +72,20 @@ def _fit_seconds(num: int) -> float:
     return time.perf_counter() - started
 
 
-def _step_seconds(size: dict[str, int], repeats: int = 3) -> float:
+def _step_seconds(size: dict[str, int], backward_points: int | None = None, repeats: int = 3) -> float:
     model, images, labels = _model_and_data(size, 2 * size["B"])
     stopwatch = Stopwatch()
     run = Run(None, progress=stopwatch)
     run.track("model", model)
     phase = Phase(
-        "gp", "sample", GROUPS["gp"], repeats + 1, natural_rate=0.1, batch_size=size["B"], orbit_size=size["S"]
+        "gp",
+        "sample",
+        GROUPS["gp"],
+        repeats + 1,
+        natural_rate=0.1,
+        batch_size=size["B"],
+        orbit_size=size["S"],
+        backward_points=backward_points,
     )
     train(model, images, labels, phase, run)
     return statistics.median(stopwatch.seconds[1:])  # the first step warms up
@@ -128,14 +139,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="file to write the rows to")
     parser.add_argument("--plot", type=Path, help="file to draw them to")
-    parser.add_argument("--sweeps", default=",".join(SWEEPS), help="which numbers to sweep")
+    parser.add_argument("--sweeps", nargs="+", choices=SWEEPS, help="which numbers to sweep; all of them unless given")
     parser.add_argument("--point", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.point:
         print(json.dumps(measure(*json.loads(arguments.point))))
         return
+    commit()  # of now, for the record
     rows = []
-    for name in arguments.sweeps.split(","):
+    for name in arguments.sweeps or SWEEPS:
         for value in SWEEPS[name]:
             command = [sys.executable, __file__, "--point", json.dumps([name, value])]
             row = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -34,22 +34,24 @@ from orbitune.training import Phase, Run, train
 from orbitune.training.progress import Silent
 
 BOUNDS = ("gaussian-unbiased", "gaussian-sample", "softmax-sample")
+PRECISIONS = {"double": torch.float64, "single": torch.float32}
 GROUPS = {"gp": ("orbit", "kernel", "inducing", "likelihood"), "network": ("backbone",)}
 
 
 @dataclass(frozen=True)
 class Size:
-    """B, S, M and how many of the S points are back-propagated through (None is all of them)."""
+    """B, S, M, how many of the S points are back-propagated through (None is all), precision of the last layer."""
 
     batch: int
     orbit: int
     inducing: int
     backward_points: int | None = None
+    precision: str = "double"
 
 
 SMALL, PAPER = Size(100, 16, 200), Size(200, 120, 1200)
 SIZES = {
-    "small": [SMALL, Size(100, 16, 200, 4)],
+    "small": [SMALL, Size(100, 16, 200, 2)],
     "paper": [PAPER, Size(200, 120, 1200, 12)],
     "sweep": [
         SMALL,
@@ -60,12 +62,17 @@ SIZES = {
 }
 
 
+WARM_UP = 2
+"""Steps that are not timed. The peak memory is theirs: later, the bare network runs in the same process."""
+
+
 class Stopwatch(Silent):
-    """How long each step took; ``between`` runs after every step, off the clock."""
+    """How long each step took; after those that warm up, ``between`` runs after every step, off the clock."""
 
     def __init__(self, between: Callable[[], object] = lambda: None) -> None:
         self.between = between
         self.seconds: list[float] = []
+        self.peak_gb = 0.0
 
     def start(self, phase: str, total: int, first: int) -> None:
         """The first step begins."""
@@ -74,30 +81,45 @@ class Stopwatch(Silent):
     def advance(self, step: int) -> None:
         """A step is done, and the next begins when the network alone has been measured."""
         self.seconds.append(time.perf_counter() - self.started)
-        self.between()
+        if len(self.seconds) == WARM_UP:
+            self.peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+        if len(self.seconds) >= WARM_UP:
+            self.between()
         self.started = time.perf_counter()
 
 
 class BareNetwork:
-    """The network alone, on as many images as a step has points, in pieces of the best size."""
+    """The network alone, on as many images as a step has points, in pieces of the best size.
+
+    That size is found by the first pass of a kind, which warms up; the passes after it are timed once, as steps are.
+    """
 
     def __init__(self, backbone: nn.Module, points: Tensor, num_points: int):
         self.backbone, self.points, self.num_points = backbone, points, num_points
         self.forward_backward_seconds: list[float] = []
+        self.piece: int | None = None
 
     def time_forward_backward(self) -> None:
-        """Once more."""
-        self.forward_backward_seconds.append(self._time(lambda part: self.backbone(part).sum().backward()))
+        """Once more; the first is not counted."""
+
+        def run(part: Tensor) -> None:
+            self.backbone(part).sum().backward()
+
+        if self.piece is None:
+            self.piece = self._best_piece(run)
+        else:
+            self.forward_backward_seconds.append(self._time(run, self.piece))
 
     @torch.no_grad()
     def forward_seconds(self, repeats: int) -> float:
-        """The median of several passes, after one that warms up."""
-        return statistics.median([self._time(self.backbone) for _ in range(repeats + 1)][1:])
+        """The median of several passes."""
+        piece = self._best_piece(self.backbone)
+        return statistics.median(self._time(self.backbone, piece) for _ in range(repeats))
 
-    def _time(self, run: Callable[[Tensor], object]) -> float:
-        return min(self._time_in_pieces(run, piece) for piece in (512, len(self.points)))
+    def _best_piece(self, run: Callable[[Tensor], object]) -> int:
+        return min((512, len(self.points)), key=lambda piece: self._time(run, piece))
 
-    def _time_in_pieces(self, run: Callable[[Tensor], object], piece: int) -> float:
+    def _time(self, run: Callable[[Tensor], object], piece: int) -> float:
         started = time.perf_counter()
         for first in range(0, self.num_points, piece):
             run(self.points[: min(piece, self.num_points - first)])
@@ -116,13 +138,20 @@ def measure(
     orbit = AffineOrbit({"rotation": (-1.0, 1.0)})
     backbone = MnistCNN().to(memory_format=torch.channels_last)
     model = orbitune.build_model(
-        orbit, backbone, likelihood, images, num_inducing=size.inducing, inducing="random", generator=generator
+        orbit,
+        backbone,
+        likelihood,
+        images,
+        num_inducing=size.inducing,
+        inducing="random",
+        dtype=PRECISIONS[size.precision],
+        generator=generator,
     )
     phase = Phase(
         phase_name,
         "sample" if bound.endswith("sample") else objective_of(likelihood),
         GROUPS[phase_name],
-        repeats + 1,
+        repeats + WARM_UP,
         natural_rate=0.1 if phase_name == "gp" else 0.0,
         batch_size=size.batch,
         orbit_size=size.orbit,
@@ -139,8 +168,7 @@ def measure(
         train(model, images, labels, phase, run)
     if profile:
         return {}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    seconds, both = stopwatch.seconds[1:], bare.forward_backward_seconds[1:]  # the first ones warm up
+    seconds, both = stopwatch.seconds[WARM_UP:], bare.forward_backward_seconds
     with precision:
         forward = bare.forward_seconds(repeats)
     return {
@@ -149,7 +177,7 @@ def measure(
         **asdict(size),
         "seconds": statistics.median(seconds),
         "spread": max(seconds) - min(seconds),
-        "peak_gb": peak,
+        "peak_gb": stopwatch.peak_gb,
         "bare_forward_seconds": forward,
         "bare_forward_backward_seconds": statistics.median(both),
         "ratio_to_forward_backward": statistics.median(s / b for s, b in zip(seconds, both, strict=True)),
@@ -161,6 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--points", choices=("all", "part", "both"), default="both", help="which are back-propagated")
+    parser.add_argument("--precision", choices=PRECISIONS, default="double", help="of the last layer")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="file to write the rows to")
     parser.add_argument("--plot", help="file to draw a sweep to")
@@ -172,14 +201,16 @@ def main() -> None:
         print(json.dumps(measure(bound, phase, Size(**size), arguments.repeats)))
         return
     if arguments.profile:
-        write_profile(SIZES[arguments.size][arguments.points == "part"], arguments.profile)
+        size = SIZES[arguments.size][arguments.points == "part"]
+        write_profile(replace(size, precision=arguments.precision), arguments.profile)
         return
+    commit()  # of now, for the record
     rows = []
     bounds = BOUNDS if arguments.size != "sweep" else BOUNDS[-1:]
     print(
         f"{'bound':18} {'phase':8} {'B':>4} {'S':>4} {'M':>5} {'back':>5}  seconds   peak GB  × bare forward+backward"
     )
-    for size in SIZES[arguments.size]:
+    for size in (replace(size, precision=arguments.precision) for size in SIZES[arguments.size]):
         if arguments.points not in ("both", "all" if size.backward_points is None else "part"):
             continue
         for bound in bounds:
@@ -198,7 +229,7 @@ def main() -> None:
 
 
 def write_profile(size: Size, path: str) -> None:
-    """Where the time of a Softmax GP step goes, by operation; two steps, of which the first warms up."""
+    """Where the time of a Softmax GP step goes, by operation; three steps, of which two warm up."""
     profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
     measure(BOUNDS[-1], "gp", size, 1, profile)
     averages = profile.key_averages()

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orbitune.errors import InputError
+from orbitune.pooling import MaxPool2x2
 
 
 class Identity(nn.Module):
@@ -40,10 +41,10 @@ class MnistCNN(nn.Sequential):
         dropped = (nn.Dropout(dropout),) if dropout else ()
         super().__init__(
             nn.Conv2d(channels, 20, 5, padding="same"),
-            nn.MaxPool2d(2),  # before ReLU: the same function, on a quarter of the entries
+            MaxPool2x2(),  # before ReLU: the same function, on a quarter of the entries
             nn.ReLU(),
             nn.Conv2d(20, 50, 5, padding="same"),
-            nn.MaxPool2d(2),
+            MaxPool2x2(),
             nn.ReLU(),
             nn.Flatten(),
             *dropped,
@@ -69,7 +70,7 @@ class PcamNet(nn.Sequential):
         channels, *sides = image_shape
         layers: list[nn.Module] = []
         for width in (16, 32, 64):
-            layers += [nn.Conv2d(channels, width, 3), nn.ReLU(), nn.Conv2d(width, width, 3), nn.MaxPool2d(2), nn.ReLU()]
+            layers += [nn.Conv2d(channels, width, 3), nn.ReLU(), nn.Conv2d(width, width, 3), MaxPool2x2(), nn.ReLU()]
             sides = [_positive((side - 4) // 2, image_shape, 36) for side in sides]
             channels = width
         super().__init__(

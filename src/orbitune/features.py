@@ -11,16 +11,13 @@ from orbitune.errors import InputError
 from orbitune.inputs import Inputs
 from orbitune.orbits import Orbit
 from orbitune.random import permutation
-from orbitune.recomputation import Recomputation
+from orbitune.recomputation import in_bounded_memory
 
-MAX_POINTS = 2**12
-"""Orbit points up to which all activations are kept for the backward pass; with more, it computes some again."""
+MAX_POINTS = 2**10
+"""Orbit points up to which the network is called once for all of them where gradients are needed."""
 
 MAX_PIECE_POINTS = 2**9
-"""Points per piece that is computed again: its activations come and go, the fewer the better they are cached."""
-
-MAX_FORWARD_POINTS = 2**9
-"""Orbit points per network call where nothing is kept: few enough for activations to stay in the cache."""
+"""Orbit points per call where there are more, or no gradients: few enough for activations to stay in the cache."""
 
 
 def features_of_points(
@@ -66,14 +63,13 @@ def _in_pieces(
             return extract_features(backbone, points.flatten(0, 1)).unflatten(0, points.shape[:2])
 
     batch, size = params.shape[:2]
+    parts = params.split(max(1, MAX_PIECE_POINTS // batch), dim=1)
     sources = (inputs, params, *orbit.parameters(), *backbone.parameters())
     if not torch.is_grad_enabled() or not any(source.requires_grad for source in sources):
-        return torch.cat([piece(part) for part in params.split(max(1, MAX_FORWARD_POINTS // batch), dim=1)], dim=1)
+        return torch.cat([piece(part) for part in parts], dim=1)
     if batch * size <= MAX_POINTS:
         return piece(params)
-    recomputation = Recomputation(backbone)
-    parts = params.split(max(1, MAX_PIECE_POINTS // batch), dim=1)
-    return torch.cat([recomputation.checkpoint(piece, part) for part in parts], dim=1)
+    return torch.cat(in_bounded_memory(piece, parts, backbone), dim=1)
 
 
 def extract_features(backbone: nn.Module, inputs: Float[Tensor, "N *event"]) -> Float[Tensor, "N D"]:

@@ -52,6 +52,7 @@ def fit(
         resume: continue an interrupted run in the directory; the outcome is as if it had not been interrupted.
         progress: who is told what happens.
     """
+    commit()  # of now, for the record at the end
     run = Run(directory, seed=config.seed, resume=resume, progress=progress)
     (directory / CONFIG).write_text(to_toml(config))
     with run.active():

@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+from contextlib import suppress
 
 import torch
 
@@ -10,6 +11,7 @@ logger = logging.getLogger(__name__)
 # Names and numbers of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _LARGE = 2**30
+_NEVER = -1
 
 
 def keep_freed_memory() -> bool:
@@ -17,7 +19,8 @@ def keep_freed_memory() -> bool:
 
     glibc maps every allocation above a threshold separately, and unmaps it when it is freed. A training step allocates
     and frees the same large activations again and again, and the kernel must fetch and clear every page each time.
-    The process holds on to its peak memory in exchange. On other C libraries nothing happens.
+    The process holds on to its peak memory in exchange, but for tensors of a gigabyte and more. On other C libraries
+    nothing happens.
 
     Returns:
         Whether the settings were accepted.
@@ -26,10 +29,16 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, TypeError, AttributeError):
         return False
-    settings = ((_M_MMAP_THRESHOLD, _LARGE), (_M_TRIM_THRESHOLD, _LARGE), (_M_TOP_PAD, _LARGE // 16))
+    settings = ((_M_MMAP_THRESHOLD, _LARGE), (_M_TRIM_THRESHOLD, _NEVER), (_M_TOP_PAD, _LARGE // 16))
     accepted = all([mallopt(name, value) == 1 for name, value in settings])
     logger.debug("allocator keeps freed memory: %s", accepted)
     return accepted
+
+
+def return_freed_memory() -> None:
+    """Give back to the kernel what the C library has kept; on other C libraries nothing happens."""
+    with suppress(OSError, TypeError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def has_bfloat16_units(device: torch.device) -> bool:

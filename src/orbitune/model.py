@@ -51,6 +51,7 @@ class InvariantGP(nn.Module):
         num_orbits: int = 1,
         generator: torch.Generator | None = None,
         backward_points: int | None = None,
+        linear: bool = False,
     ) -> OrbitFeatures:
         """Draw the orbits, warp, and run the backbone: the only time in a step.
 
@@ -60,13 +61,14 @@ class InvariantGP(nn.Module):
             num_orbits: A, independently drawn orbits per input. A finite orbit is its own average: it is used once.
             generator: randomness of the orbit.
             backward_points: how many of the A·S points per input are back-propagated through; None is all of them.
+            linear: whether the bound is linear in the average over each orbit; see :meth:`Orbit.draw`.
         """
         check_inputs(inputs)
         if orbit_size < 1 or num_orbits < 1:
             raise InputError(f"expected orbit_size ≥ 1 and num_orbits ≥ 1, got {orbit_size} and {num_orbits}")
         num_orbits = 1 if self.orbit.exact else num_orbits
         batch = inputs.shape[0]
-        draws = [self.orbit.draw(batch, orbit_size, generator) for _ in range(num_orbits)]
+        draws = [self.orbit.draw(batch, orbit_size, generator, linear=linear) for _ in range(num_orbits)]
         params = torch.cat([params for params, _ in draws], dim=1)
         features = features_of_points(self.orbit, self.backbone, inputs, params, backward_points, generator)
         values = features.unflatten(1, (num_orbits, -1))  # (B, A, S, D)

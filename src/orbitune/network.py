@@ -30,7 +30,9 @@ class OrbitNetwork(nn.Module):
         """f̂: the mean readout over S points of the orbit."""
         check_inputs(inputs)
         params = self.orbit.sample_params(inputs.shape[0], orbit_size, generator)
-        return self.readout(features_of_points(self.orbit, self.backbone, inputs, params)).mean(1)
+        readouts = self.readout(features_of_points(self.orbit, self.backbone, inputs, params))  # (B, S, C)
+        # Under autocast these are of low precision; what likelihoods compute from the mean should not be.
+        return readouts.mean(1, dtype=self.readout.weight.dtype)
 
     @torch.no_grad()
     def predict(

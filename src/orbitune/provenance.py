@@ -6,11 +6,14 @@ import platform
 import re
 import subprocess
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from orbitune.machine import return_freed_memory
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
@@ -34,8 +37,12 @@ def machine() -> dict[str, Any]:
     }
 
 
+@cache
 def commit() -> str | None:
-    """The commit of the checkout this package runs from, marked if its source has changes; None if elsewhere."""
+    """The commit of the checkout this package runs from, marked if its source has changes; None if elsewhere.
+
+    It is that of the first call: what is called at the start tells of the code that was loaded then.
+    """
     package = Path(__file__).resolve().parent
     checkout = package.parents[1]
     if package != checkout / "src" / "orbitune" or not (checkout / ".git").exists():
@@ -50,6 +57,7 @@ def commit() -> str | None:
 
 def forget_peak_memory() -> None:
     """Let :func:`peak_memory_mb` speak of what comes from now on (Linux)."""
+    return_freed_memory()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

@@ -1,6 +1,6 @@
 """Pieces of a network pass that the backward pass computes again, to save memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -9,18 +9,53 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-MAX_PRODUCT_BYTES = 2**30
-"""Of costly activations, how much is kept nevertheless; of the pieces beyond, everything is computed again."""
+MAX_KEPT_BYTES = 3 * 2**29
+"""Activations of a pass up to which all are kept and nothing is computed again."""
+
+MAX_PRODUCT_BYTES = 5 * 2**28
+"""Otherwise, how much of the costly ones is kept; of the pieces beyond, everything is computed again."""
 
 COSTLY = 64
-"""Multiplications per entry from which the result of a convolution or matrix product is costly."""
+"""Multiplications per entry from which a result is costly."""
+
+
+def in_bounded_memory(piece: Callable[[Tensor], Tensor], parts: Sequence[Tensor], backbone: nn.Module) -> list[Tensor]:
+    """The piece's values of all parts (of equal size), where the backward pass computes again what would not fit.
+
+    What the first part keeps tells how much all of them would; it is itself always kept.
+    """
+    if len(parts) == 1:
+        return [piece(parts[0])]
+    kept = KeptBytes(backbone)
+    with kept:
+        first = piece(parts[0])
+    if kept.total * len(parts) <= MAX_KEPT_BYTES:
+        return [first, *map(piece, parts[1:])]
+    recomputation = Recomputation(backbone)
+    return [first, *(recomputation.checkpoint(piece, part) for part in parts[1:])]
+
+
+class KeptBytes(torch.autograd.graph.saved_tensors_hooks):
+    """How much memory is kept for the backward pass of what happens within, beside the weights of the backbone."""
+
+    def __init__(self, backbone: nn.Module) -> None:
+        self.counted = {parameter.untyped_storage().data_ptr() for parameter in backbone.parameters()}
+        self.total = 0
+        super().__init__(self._count, lambda tensor: tensor)
+
+    def _count(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self.counted:
+            self.counted.add(storage.data_ptr())
+            self.total += storage.nbytes()
+        return tensor
 
 
 class Recomputation:
     """Checkpoints of the pieces of one pass.
 
-    As long as there is room for them, results of costly operations are kept, and only the cheap ones (ReLU, pooling,
-    warps) are computed again.
+    As long as there is room for them, results of costly operations are kept, and only the cheap ones (ReLU, pooling)
+    are computed again.
 
     Args:
         backbone: what the pieces run; it must not change results of convolutions or matrix products in place, unless by
@@ -80,8 +115,10 @@ class SecondPass(AbstractContextManager):
 
 
 def multiplications(operation: object, *arguments: Any) -> int:
-    """How many it takes for an entry of the result; 0 for all but convolutions and matrix products."""
+    """How many it takes for an entry of the result; 0 for all but convolutions, matrix products and warps."""
     match operation:
+        case torch.ops.aten.grid_sampler_2d.default:
+            return COSTLY  # not so many, but with all that leads to its grid; and its result is one image
         case torch.ops.aten.convolution.default:
             return arguments[1][0].numel()  # weight (out, in, …)
         case torch.ops.aten.addmm.default:

@@ -94,7 +94,7 @@ def test_the_boundary_changes_no_value(generator, data, monkeypatch, pathwise):
     drawn = model.orbit.draw(4, 5, generator)
     values = []
     for replayed in (drawn, Draw(drawn.params[:, :5], None)):
-        monkeypatch.setattr(model.orbit, "draw", lambda *_, replayed=replayed: replayed)
+        monkeypatch.setattr(model.orbit, "draw", lambda *_, replayed=replayed, **__: replayed)
         fixed = torch.Generator().manual_seed(4)
         terms = sample_elbo(model, inputs, targets, num_data=4, orbit_size=5, pathwise=pathwise, generator=fixed)
         values.append(terms.elbo)
@@ -107,8 +107,11 @@ def test_without_gradients_there_are_no_boundary_points(generator):
         params, weights = orbit.draw(3, 4, generator)
     assert params.shape == (3, 4, 2) and weights is None
     params, weights = orbit.draw(3, 4, generator)
-    assert params.shape == (3, 7, 2)  # only x is wide
-    torch.testing.assert_close(weights, torch.tensor([0.25, 0.25, 0.25, 0.25, 0.0, 0.0, 0.0]))
+    assert params.shape == (3, 8, 2)  # only x is wide
+    torch.testing.assert_close(weights, torch.tensor([0.25, 0.25, 0.25, 0.25, 0.0, 0.0, 0.0, 0.0]))
+    params, weights = orbit.draw(3, 4, generator, linear=True)
+    assert params.shape == (3, 6, 2)  # the points are their own reference
+    torch.testing.assert_close(weights, torch.tensor([0.25, 0.25, 0.25, 0.25, 0.0, 0.0]))
 
 
 def test_a_single_precision_orbit_under_a_double_precision_head(generator, data):

@@ -8,10 +8,13 @@ import torch
 
 from orbitune.backbones import MLP
 from orbitune.config import make_learner
-from orbitune.learners import Problem
+from orbitune.errors import Interrupted
+from orbitune.learners import Problem, crossfit
 from orbitune.likelihoods import Softmax
 from orbitune.orbits import AffineOrbit
 from orbitune.training import Run
+from orbitune.training.progress import Silent
+from orbitune.training.trainer import measurements
 
 LEARNER = replace(make_learner("crossfit", "smoke"), max_rounds=3, tolerance=0.0)
 
@@ -65,3 +68,42 @@ def test_what_the_user_has_frozen_stays_frozen(problem):
         weight, *others = network.backbone.parameters()
         assert torch.equal(weight, network.backbone.at_first)
         assert [p.requires_grad for p in (weight, *others)] == [False] + [True] * len(others)
+
+
+class Late(Run):
+    """The time for the rounds is always up."""
+
+    late = True
+
+
+def test_rounds_that_were_ended_by_the_time_limit_stay_ended_on_resume(problem, tmp_path):
+    stop = StopIn("network at fixed ranges")
+    stop.run = Late(tmp_path, progress=stop)
+    with pytest.raises(Interrupted):
+        LEARNER.learn(copy.deepcopy(problem), stop.run)
+    resumed = Run(tmp_path, resume=True)
+    LEARNER.learn(problem, resumed)
+    assert {line["round"] for line in resumed.history if line["phase"] == "evidence"} == {1}
+
+
+class StopIn(Silent):
+    """Ctrl-C in a loop."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def start(self, phase, total, first):
+        if phase == self.name:
+            self.run._request_stop(0, None)
+
+
+def test_the_history_has_the_evidence_of_all_folds(problem, monkeypatch):
+    measured = []
+    monkeypatch.setattr(crossfit, "measurements", lambda terms: measured.append(measurements(terms)) or measured[-1])
+    run = Run(None)
+    LEARNER.learn_orbit(problem.orbit.reparameterised("log"), problem, run)
+    lines = [line for line in run.history if line["phase"] == "evidence"]
+    assert len(measured) == 2 * len(lines)
+    for line, one, other in zip(lines, measured[::2], measured[1::2], strict=True):
+        assert line["elbo"] == pytest.approx((one["elbo"] + other["elbo"]) / 2)
+        assert line["elbo"] == pytest.approx(line["data_fit"] - line["kl"])

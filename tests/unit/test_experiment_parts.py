@@ -105,6 +105,13 @@ def test_sgpr_learns_and_goes_on_after_an_interruption_as_if_there_had_been_none
     assert sgpr_curve(tmp_path / "stopped", bars, resume=True) == (accuracy, bounds)
 
 
+def test_networks_on_subsets_take_the_steps_of_the_paper():
+    rows = EXPERIMENTS["mnist-subsets"].budgets["paper"].configs
+    for size in (312, 1250, 5000, 20_000, 60_000):
+        (loop,) = rows[f"NN-{size}"].settings.plan(size)
+        assert loop.steps == 60_000
+
+
 def test_the_models_of_table_1_are_compositions():
     rows = dict(EXPERIMENTS["rotmnist"].budgets["laptop"].configs)
     assert rows.pop("M9+").backbone == "mnist-cnn-dropout"  # beyond the paper

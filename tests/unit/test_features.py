@@ -54,7 +54,7 @@ def test_forward_pieces_give_the_same_features(case, monkeypatch):
     orbit, backbone, inputs, params = case
     with torch.no_grad():
         whole = features_of_points(orbit, backbone, inputs, params())
-        monkeypatch.setattr(features, "MAX_FORWARD_POINTS", 10)
+        monkeypatch.setattr(features, "MAX_PIECE_POINTS", 10)
         calls = []
         backbone.register_forward_hook(lambda *_: calls.append(1))
         torch.testing.assert_close(features_of_points(orbit, backbone, inputs, params()), whole)
@@ -63,7 +63,7 @@ def test_forward_pieces_give_the_same_features(case, monkeypatch):
 
 def test_where_nothing_requires_gradients_the_pieces_are_those_of_a_forward_pass(case, monkeypatch):
     orbit, backbone, inputs, params = case
-    monkeypatch.setattr(features, "MAX_FORWARD_POINTS", 5)
+    monkeypatch.setattr(features, "MAX_PIECE_POINTS", 5)
     calls = []
     backbone.register_forward_hook(lambda *_: calls.append(1))
     orbit.requires_grad_(False)

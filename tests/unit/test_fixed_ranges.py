@@ -65,6 +65,25 @@ def test_an_augmented_network_keeps_the_orbit_and_a_plain_one_has_none():
     assert isinstance(PlainNetwork(epochs=1.0).learn(problem, Run(None)).model.orbit, IdentityOrbit)
 
 
+def test_an_augmented_network_may_be_shown_the_image_as_it_is(generator):
+    problem = make_problem()
+    learner = AugmentedNetwork(PlainNetwork(epochs=1.0), average=False)
+    as_it_is = learner.learn(problem, Run(None)).model
+    averaging = replace(learner, average=True).learn(problem, Run(None)).model
+    assert torch.equal(weights(as_it_is), weights(averaging))
+    for model, same in ((as_it_is, True), (averaging, False)):
+        once, again = (model.predict(problem.inputs, 1, generator=generator) for _ in range(2))
+        assert torch.equal(once, again) == same
+
+
+def test_a_network_leaves_the_likelihood_of_the_problem_alone():
+    problem = make_problem(Gaussian(2, labels=True))
+    before = copy.deepcopy(problem.likelihood.state_dict())
+    network = PlainNetwork(epochs=2.0).learn(problem, Run(None)).model
+    assert str(problem.likelihood.state_dict()) == str(before)
+    assert str(network.likelihood.state_dict()) != str(before)
+
+
 @pytest.mark.parametrize("likelihood", [Softmax(2), Gaussian(2, labels=True)], ids=["softmax", "gaussian"])
 def test_the_elbo_phase_moves_network_and_posterior_and_nothing_else(likelihood):
     before, after = (

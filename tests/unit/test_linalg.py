@@ -53,3 +53,12 @@ def test_batches_share_one_jitter(generator):
     K = torch.stack((singular(), torch.eye(4, dtype=torch.float64)))
     L, jitter = cholesky(K)
     torch.testing.assert_close(L @ L.mT, K + jitter * torch.eye(4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("place", [(0, 0), (3, 3), (2, 1)])
+def test_entries_that_are_not_finite_are_named_wherever_they_are(place, value):
+    K = torch.eye(4, dtype=torch.float64)
+    K[place] = K[place[::-1]] = value
+    with pytest.raises(NumericalError, match=r"Kuu \(4×4\) contains NaN or infinite entries"):
+        cholesky(K, name="Kuu")

@@ -12,6 +12,8 @@ from orbitune.backbones import MLP
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork, Problem
 from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.machine import has_bfloat16_units
+from orbitune.network import build_network
+from orbitune.objectives import log_likelihood
 from orbitune.orbits import AffineOrbit, IdentityOrbit
 from orbitune.training import Run
 
@@ -83,3 +85,11 @@ def test_a_single_precision_last_layer_is_left_alone_by_autocast(generator):
             model, inputs, torch.arange(10) % 2, num_data=10, orbit_size=1, generator=generator
         )
     assert terms.per_datum.dtype == torch.float32 and terms.per_datum.isfinite()
+
+
+def test_a_network_under_autocast_has_its_likelihood_in_single_precision(generator):
+    inputs = torch.rand(10, 4, generator=generator)
+    network = build_network(IdentityOrbit(), lambda: MLP(4, (8,), 5), Softmax(2), inputs, generator)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert network(inputs).dtype == torch.float32
+        assert log_likelihood(network, inputs, torch.arange(10) % 2).per_datum.dtype == torch.float32

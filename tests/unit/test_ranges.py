@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from orbitune.errors import InputError
 from orbitune.orbits import AffineOrbit
 from orbitune.orbits.ranges import KINDS
 
@@ -50,6 +51,13 @@ def test_log_ranges_always_hold_the_identity_and_never_vanish():
     orbit.clamp_()
     for low, high in orbit.ranges().values():
         assert low <= 1e-6 and high >= 0.005
+
+
+@pytest.mark.parametrize("bounds", [(0.5, 1.0), (-1.0, -0.5)])
+def test_log_ranges_refuse_what_does_not_hold_the_identity(bounds):
+    orbit = AffineOrbit({"log_scale_x": bounds}, learn="log_scale_x")
+    with pytest.raises(InputError, match="must contain 0"):
+        orbit.reparameterised("log")
 
 
 def test_set_ranges_overwrites_the_named_ones_only():

@@ -5,7 +5,7 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 import orbitune.gp.orbit_kernel as orbit_kernel
-from orbitune.gp.orbit_kernel import evaluate, orbit_mean_Kuf
+from orbitune.gp.orbit_kernel import evaluate, orbit_mean_kff, orbit_mean_Kuf
 from orbitune.gp.squared_exponential import is_squared_exponential, squared_exponential_mean
 
 M, N, S, D = 6, 5, 7, 3
@@ -44,6 +44,23 @@ def test_values_and_gradients_are_those_of_the_kernel(generator, tensors, ard, m
     )
 
 
+@pytest.mark.parametrize("max_entries", [2**20, 2 * S * S, 3 * S, 1])
+@pytest.mark.parametrize("ard", [False, True])
+@pytest.mark.parametrize("halves", [False, True])
+def test_so_are_those_of_the_variance_of_an_average(generator, tensors, halves, ard, max_entries):
+    _, H1, weights = tensors
+    H2 = torch.randn(N, S, D, generator=generator, dtype=torch.float64).requires_grad_() if halves else H1
+    kernel = squared_exponential(ard)
+    upstream = torch.randn(N, generator=generator, dtype=torch.float64)
+    expected = torch.einsum("nij,i,j->n", evaluate(kernel, H1, H2), weights, weights)
+    actual = orbit_mean_kff(kernel, H1, H2, max_entries, weights)
+    torch.testing.assert_close(actual, expected)
+    wanted = [H1, *([H2] if halves else []), weights, *kernel.parameters()]
+    torch.testing.assert_close(
+        torch.autograd.grad(actual, wanted, upstream), torch.autograd.grad(expected, wanted, upstream)
+    )
+
+
 @pytest.mark.parametrize("needed", [(0,), (1,), (2,), (0, 2), (1, 2)])
 def test_gradients_are_given_where_they_are_wanted_only(tensors, needed):
     tensors = [tensor.detach().requires_grad_(i in needed) for i, tensor in enumerate(tensors)]
@@ -71,6 +88,7 @@ def test_other_kernels_take_the_general_way(tensors, monkeypatch):
     ):
         expected = evaluate(kernel, Z, H.flatten(0, 1)).unflatten(1, (N, S)).mean(-1)
         torch.testing.assert_close(orbit_mean_Kuf(kernel, Z, H, 2**20), expected)
+        torch.testing.assert_close(orbit_mean_kff(kernel, H, H, 2**20), evaluate(kernel, H, H).mean((1, 2)))
 
 
 def test_a_subclass_is_not_taken_for_its_base():
@@ -80,3 +98,10 @@ def test_a_subclass_is_not_taken_for_its_base():
     assert is_squared_exponential(RBFKernel())
     assert not is_squared_exponential(Other())
     assert not is_squared_exponential(RBFKernel(batch_shape=torch.Size([2])))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_far_entries_are_next_to_nothing_but_never_subnormal(dtype):
+    Z, H = torch.zeros(1, 1, dtype=dtype), torch.full((1, 1, 1), 1e6, dtype=dtype)
+    value = squared_exponential_mean(Z, H, torch.ones(1, dtype=dtype)).item()
+    assert torch.finfo(dtype).tiny < value < 2 * torch.finfo(dtype).tiny ** 0.5

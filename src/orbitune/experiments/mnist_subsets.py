@@ -19,6 +19,7 @@ from orbitune.experiments.rotmnist import (
 )
 from orbitune.experiments.summary import mean_accuracies
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
+from orbitune.learners.base import steps_of
 
 SIZES = (312, 1250, 5000, 20_000, 60_000)
 MODELS = {"NN": "network", "GP": "non-invariant deep kernel GP", "invGP": "invariant deep kernel GP"}
@@ -60,7 +61,8 @@ def laptop_learners(size: int) -> Learners:
 def paper_size_learners(size: int) -> Learners:
     """60,000 iterations of 200 images for every size, as in the paper."""
     learners = paper_learners()
-    network = PlainNetwork(epochs=60_000 * 200 / size, batch_size=min(200, size))
+    batch_size = min(200, size)
+    network = PlainNetwork(epochs=60_000 / steps_of(1, size, batch_size), batch_size=batch_size)
     num_inducing = min(1200, size)
     final = replace(learners.invariant_deep.final, network=replace(network, orbit_size=16), num_inducing=num_inducing)
     return (

@@ -86,6 +86,7 @@ def _row(experiment: Experiment, budget: str, name: str, seed: int, out: Path, w
     directory = work / experiment.name / f"{stem}-{digest}"
     directory.mkdir(parents=True, exist_ok=True)
     forget_peak_memory()
+    code = commit()  # now, and not when it is done
     started = time.monotonic()
     result = experiment.compute(Task(config, seed, directory, path.with_suffix(""), progress))
     accuracies = [metric.paper.get(name) for metric in experiment.metrics if metric.key == "test_accuracy"]
@@ -101,7 +102,7 @@ def _row(experiment: Experiment, budget: str, name: str, seed: int, out: Path, w
         **({"paper_accuracy": accuracies[0]} if accuracies else {}),
         **result,
         "peak_memory_mb": peak_memory_mb(),
-        "commit": commit(),
+        "commit": code,
         "machine": machine(),
     }
     write_json(path, record)

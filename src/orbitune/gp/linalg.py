@@ -41,20 +41,17 @@ class Factor(NamedTuple):
 
 def cholesky(K: Float[Tensor, "*batch M M"], policy: JitterPolicy = JitterPolicy(), name: str = "matrix") -> Factor:
     """L with L Lᵀ = K + jitter·I. More jitter than the policy's first is logged as a warning, never added silently."""
-    if not K.isfinite().all():
-        raise NumericalError(
-            f"{name} ({'×'.join(map(str, K.shape))}) contains NaN or infinite entries, so it has no Cholesky factor. "
-            "Likely causes: (a) a kernel or network parameter diverged, try a smaller learning rate; "
-            "(b) the features of the network are not finite"
-        )
     scale = K.detach().diagonal(dim1=-2, dim2=-1).mean()
+    _check_finite(scale, K, name)
     identity = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
     relative = policy.first(K.dtype)
     while True:
         jitter = relative * scale
         L, info = torch.linalg.cholesky_ex(K + jitter * identity if relative else K)
-        if not info.any():
+        # Entries that are not finite end on the diagonal, which is cheaper to look at; some devices do not report them.
+        if not info.any() and L.diagonal(dim1=-2, dim2=-1).isfinite().all():
             return Factor(L, jitter)
+        _check_finite(K, K, name)
         if relative >= policy.limit:
             break
         # A policy that starts at zero escalates from the rounding error of the dtype.
@@ -65,3 +62,12 @@ def cholesky(K: Float[Tensor, "*batch M M"], policy: JitterPolicy = JitterPolicy
         f"diagonal ({scale.item():.3g}) added. Likely causes: (a) many inducing inputs coincide, use fewer; (b) the "
         "lengthscale is far larger than the distances between features; (c) single precision, use model.head.double()"
     )
+
+
+def _check_finite(entries: Tensor, K: Tensor, name: str) -> None:
+    if not entries.isfinite().all():
+        raise NumericalError(
+            f"{name} ({'×'.join(map(str, K.shape))}) contains NaN or infinite entries, so it has no Cholesky factor. "
+            "Likely causes: (a) a kernel or network parameter diverged, try a smaller learning rate; "
+            "(b) the features of the network are not finite"
+        )

@@ -4,6 +4,7 @@ Each piece is recomputed in the backward pass (``torch.utils.checkpoint``), so t
 """
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from gpytorch.kernels import Kernel, ScaleKernel
 from jaxtyping import Float
@@ -28,12 +29,11 @@ def orbit_mean_Kuf(
     weights: Float[Tensor, " S"] | None = None,
 ) -> Float[Tensor, "M N"]:
     """k(z, x) ≈ Σ_i w_i k(z, h_i): covariance of g at the inducing inputs with the orbit average."""
-    if type(kernel) is ScaleKernel and kernel.active_dims is None and not kernel.batch_shape:
-        # Scale the M·N means rather than the M·N·S entries.
+    if is_scaled(kernel):
         return kernel.outputscale * orbit_mean_Kuf(kernel.base_kernel, Z, H, max_entries, weights)
     if is_squared_exponential(kernel):
         weights = uniform_weights(H) if weights is None else weights.to(H.dtype)
-        return squared_exponential_mean(Z / kernel.lengthscale, H / kernel.lengthscale, weights, max_entries)
+        return squared_exponential_mean(Z / kernel.lengthscale, H / kernel.lengthscale, weights, max_entries).mT
     num_inputs, _, dim = H.shape
 
     def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
@@ -51,13 +51,25 @@ def orbit_mean_kff(
     weights: Float[Tensor, " S"] | None = None,
 ) -> Float[Tensor, " N"]:
     """k_f(x, x) ≈ Σ_ij w_i w_j k(h_i, h'_j): (co)variance of the averages over two sets of orbit points."""
+    if is_scaled(kernel):
+        return kernel.outputscale * orbit_mean_kff(kernel.base_kernel, H1, H2, max_entries, weights)
     num_inputs, size, _ = H2.shape
     column_weights = uniform_weights(H2) if weights is None else weights.to(H2.dtype)
+    if is_squared_exponential(kernel):
+        lengthscale = kernel.lengthscale
+        return (
+            squared_exponential_mean(H2 / lengthscale, H1 / lengthscale, column_weights, max_entries) @ column_weights
+        )
 
     def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
         return (evaluate(kernel, piece, H2) @ column_weights) @ piece_weights  # (N, s, S) → (N,)
 
     return sum_in_pieces(piece_sum, H1, weights, max_entries // (num_inputs * size))
+
+
+def is_scaled(kernel: Kernel) -> TypeGuard[ScaleKernel]:
+    """Whether k = σ² k′, so that the means can be scaled rather than all entries."""
+    return type(kernel) is ScaleKernel and kernel.active_dims is None and not kernel.batch_shape
 
 
 def sum_in_pieces(

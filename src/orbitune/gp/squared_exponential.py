@@ -4,6 +4,7 @@ The entries are most of what the last layer computes. Written operation by opera
 fifteen times per step; here they are made, used and forgotten tile by tile, while they are in the processor's cache.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,30 +24,35 @@ def is_squared_exponential(kernel: Kernel) -> bool:
 
 
 def squared_exponential_mean(
-    Z: Float[Tensor, "M D"],
+    Z: Float[Tensor, "*N M D"],
     H: Float[Tensor, "N S D"],
     weights: Float[Tensor, " S"],
     max_entries: int = TILE_ENTRIES,
-) -> Float[Tensor, "M N"]:
-    """K[m, n] = Σ_i w_i exp(−½‖z_m − h_ni‖²), of inputs in units of the lengthscale."""
-    centre = Z.detach().mean(0)  # distances are differences of squares: small ones lose fewer digits
-    return _SquaredExponentialMean.apply(Z - centre, H - centre, weights, min(max_entries, TILE_ENTRIES)).mT
+) -> Float[Tensor, "N M"]:
+    """K[n, m] = Σ_i w_i exp(−½‖z_m − h_ni‖²), of inputs in units of the lengthscale.
+
+    The z_m are the same for every n, or (N, M, D) of each n its own.
+    """
+    centre = Z.detach().mean(-2, keepdim=True)  # distances are differences of squares: small ones lose fewer digits
+    return _SquaredExponentialMean.apply(Z - centre, H - centre, weights, min(max_entries, TILE_ENTRIES))
 
 
 class _SquaredExponentialMean(torch.autograd.Function):
     """With G the gradient of the result, E_nim = exp(−½‖h_ni − z_m‖²) and V_nim = G_nm E_nim:
 
-    dh_ni = w_i Σ_m V_nim (z_m − h_ni),    dz_m = Σ_ni w_i V_nim (h_ni − z_m),    dw_i = Σ_nm V_nim.
+    dh_ni = w_i Σ_m V_nim (z_m − h_ni),    dz_m = Σ_ni w_i V_nim (h_ni − z_m),    dw_i = Σ_nm V_nim,
+
+    where dz_nm, of a z for every n, is not summed over n.
     """
 
     @staticmethod
     def forward(ctx: Any, Z: Tensor, H: Tensor, weights: Tensor, max_entries: int) -> Tensor:
         ctx.save_for_backward(Z, H, weights)
         ctx.max_entries = max_entries
-        result = H.new_zeros(len(H), len(Z))
-        for inputs, points in tiles(H, max_entries // len(Z)):
-            E = entries(Z, H[inputs, points])
-            result[inputs] += weights[points] @ E
+        result, columns = H.new_zeros(len(H), Z.shape[-2]), columns_of(Z)
+        for inputs, points in tiles(H, max_entries // Z.shape[-2]):
+            E = entries(of_inputs(columns, inputs), H[inputs, points])
+            result[inputs] += (weights[points].expand(len(E), 1, -1) @ E)[:, 0]  # the product of a vector would copy E
         return result
 
     @staticmethod
@@ -54,15 +60,15 @@ class _SquaredExponentialMean(torch.autograd.Function):
     def backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         Z, H, weights = ctx.saved_tensors
         needs_Z, needs_H, needs_weights, _ = ctx.needs_input_grad
-        Z1 = torch.cat((Z, Z.new_ones(len(Z), 1)), dim=1)
+        columns, Z1 = columns_of(Z), torch.cat((Z, torch.ones_like(Z[..., :1])), dim=-1)
         gradient_Z1 = torch.zeros_like(Z1)
         gradient_H = torch.empty_like(H) if needs_H else None
         gradient_weights = torch.zeros_like(weights) if needs_weights else None
-        for inputs, points in tiles(H, ctx.max_entries // len(Z)):
+        for inputs, points in tiles(H, ctx.max_entries // Z.shape[-2]):
             h, w = H[inputs, points], weights[points, None]
-            V = entries(Z, h).mul_(G[inputs, None])  # (n, s, M)
+            V = entries(of_inputs(columns, inputs), h).mul_(G[inputs, None])  # (n, s, M)
             if gradient_H is not None or gradient_weights is not None:
-                VZ1 = V @ Z1
+                VZ1 = V @ of_inputs(Z1, inputs)
                 total = VZ1[..., -1:]
                 if gradient_weights is not None:
                     gradient_weights[points] += total.sum((0, 2))
@@ -70,17 +76,30 @@ class _SquaredExponentialMean(torch.autograd.Function):
                     gradient_H[inputs, points] = w * (VZ1[..., :-1] - total * h)
             if needs_Z:
                 wh1 = torch.cat((w * h, w.expand(len(h), -1, -1)), dim=-1)
-                gradient_Z1.addmm_(V.flatten(0, 1).mT, wh1.flatten(0, 1))
-        gradient_Z = gradient_Z1[:, :-1] - gradient_Z1[:, -1:] * Z if needs_Z else None
+                if Z.ndim == 2:
+                    gradient_Z1.addmm_(V.flatten(0, 1).mT, wh1.flatten(0, 1))
+                else:
+                    gradient_Z1[inputs] += V.mT @ wh1
+        gradient_Z = gradient_Z1[..., :-1] - gradient_Z1[..., -1:] * Z if needs_Z else None
         return gradient_Z, gradient_H, gradient_weights, None
 
 
-def entries(Z: Float[Tensor, "M D"], h: Float[Tensor, "n s D"]) -> Float[Tensor, "n s M"]:
-    """exp(−½‖h − z‖²), by one matrix product: −½‖h − z‖² = h·z − ½‖h‖² − ½‖z‖²."""
-    rows = torch.cat((h, h.new_ones(*h.shape[:-1], 1), -h.square().sum(-1, keepdim=True) / 2), dim=-1)
-    columns = torch.cat((Z, -Z.square().sum(-1, keepdim=True) / 2, Z.new_ones(len(Z), 1)), dim=-1)
-    # Rounding may find a square that is negative.
-    return (rows.flatten(0, 1) @ columns.mT).clamp_max_(0).exp_().unflatten(0, h.shape[:2])
+def entries(columns: Float[Tensor, "*n D2 M"], h: Float[Tensor, "n s D"]) -> Float[Tensor, "n s M"]:
+    """exp(−½‖h − z‖²), by one matrix product: −½‖h − z‖² = (h, 1, −½‖h‖²)·(z, −½‖z‖², 1)."""
+    rows = torch.cat((h, torch.ones_like(h[..., :1]), -h.square().sum(-1, keepdim=True) / 2), dim=-1)
+    # Rounding may find a square that is negative; entries that are next to nothing must not become subnormal, which
+    # processors compute many times more slowly.
+    return (rows @ columns).clamp_(math.log(torch.finfo(h.dtype).tiny) / 2, 0).exp_()
+
+
+def columns_of(Z: Float[Tensor, "*N M D"]) -> Float[Tensor, "*N D2 M"]:
+    """(z, −½‖z‖², 1) for each z: what :func:`entries` multiplies with."""
+    return torch.cat((Z, -Z.square().sum(-1, keepdim=True) / 2, torch.ones_like(Z[..., :1])), dim=-1).mT.contiguous()
+
+
+def of_inputs(Z: Float[Tensor, "*N M D"], inputs: slice) -> Float[Tensor, "*n M D"]:
+    """The z of some inputs."""
+    return Z if Z.ndim == 2 else Z[inputs]
 
 
 def tiles(H: Float[Tensor, "N S D"], max_points: int) -> Iterator[tuple[slice, slice]]:

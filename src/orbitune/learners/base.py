@@ -77,9 +77,10 @@ COUNTS = (
     "num_f_samples",
     "num_inducing",
     "orbit_size",
+    "steps",
     "warm_inputs",
 )
-"""Settings of learners that cannot be zero; numbers of steps and epochs can."""
+"""Settings of learners that cannot be zero; epochs and steps of what surrounds the learning of ranges can."""
 
 
 class Learner(ABC):

@@ -5,33 +5,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from orbitune.errors import InputError
 from orbitune.features import frozen
-from orbitune.gp import NaturalPosterior, OrbitFeatures
-from orbitune.inputs import take
-from orbitune.learners.base import (
-    Learner,
-    Outcome,
-    Problem,
-    choose_inducing,
-    draw_seed,
-    frozen_features,
-    make_head,
-    objective_of,
-    steps_of,
-)
+from orbitune.learners.base import Learner, Outcome, Problem, steps_of
 from orbitune.learners.fixed import FixedRanges
+from orbitune.learners.fold import Fold
 from orbitune.learners.look_ahead import LookAhead
 from orbitune.learners.rounds import RoundSummary, settled
-from orbitune.model import InvariantGP
-from orbitune.network import OrbitNetwork, build_network
-from orbitune.objectives import natural_gradient_step, sample_bound, sample_elbo, unbiased_elbo
+from orbitune.network import build_network
 from orbitune.orbits import Orbit, UniformOrbit
 from orbitune.orbits.ranges import Parameterisation
 from orbitune.random import permutation
-from orbitune.training import Minibatches, Phase, PlannedLoop, Run, train
+from orbitune.training import Minibatches, PlannedLoop, Run
 from orbitune.training.optimisers import SignificantAdam
 from orbitune.training.trainer import measurements
 
@@ -113,61 +99,59 @@ class CrossFit(Learner):
 
     def learn_orbit(self, orbit: Orbit, problem: Problem, run: Run) -> float:
         """Move the orbit to where the evidence of held-out data wants it; that evidence per datum."""
-        order = run.once("folds", lambda: permutation(len(problem.inputs), run.generator, torch.device("cpu")))
-        folds = min(self.folds, len(order))
-        held_out = [order[k::folds] for k in range(folds)]
-        network_orbit = orbit
-        if isinstance(orbit, UniformOrbit):
-            network_orbit = LookAhead(orbit, self.look_ahead, self.look_ahead_floor)
-        networks = [
-            build_network(
-                network_orbit,
-                problem.make_backbone,
-                problem.likelihood.for_network(),
-                problem.inputs,
-                run.generator,
-            )
-            for _ in held_out
-        ]
-        if self.folds == 1 and list(networks[0].backbone.parameters()):
-            raise InputError(
-                "folds = 1 would score every image by a network that has seen it, and such evidence says nothing about "
-                "the ranges; expected folds ≥ 2, or a backbone without parameters (identity)"
-            )
+        folds = self._folds(orbit, problem, run)
         optimiser = self._orbit_optimiser(orbit)
         run.track("orbit", orbit)
         run.track("orbit optimiser", optimiser)
-        for k, network in enumerate(networks):
-            run.track(f"network {k + 1}", network)
-        models: list[InvariantGP] = []
+        for fold in folds:
+            run.track(f"network {fold.number}", fold.network)
         rounds: list[dict[str, Any]] = []
         for r in range(1, self.max_rounds + 1):
             with run.within(0.5):
-                for k, network in enumerate(networks if folds > 1 else ()):
-                    seen = torch.cat([*held_out[:k], *held_out[k + 1 :]])
-                    with run.within(1 / (folds - k)):
-                        self._train_network(network, seen, r, k, problem, run)
-            models = [
-                self._new_head(orbit, network, models[k] if models else None, held_out[k], r, k, problem, run)
-                for k, network in enumerate(networks)
-            ]
+                for left, fold in zip(range(len(folds), 0, -1), folds, strict=True):
+                    with run.within(1 / left):
+                        fold.train_network(r, run)
+            for fold in folds:
+                fold.renew_model(orbit, r, run)
             for group in optimiser.param_groups:
                 group["lr"] = group["initial_lr"] * self.decay ** max(0, r - self.decay_from + 1)
-            with frozen(*(network.backbone for network in networks)):
-                for k, model in enumerate(models):
-                    self._warm_up(model, held_out[k], r, k, problem, run)
-                summary = self._ascend(models, held_out, optimiser, r, problem, run)
+            with frozen(*(fold.network.backbone for fold in folds)):
+                for fold in folds:
+                    fold.warm_up(r, run)
+                summary = self._ascend(orbit, folds, optimiser, r, run)
             rounds.append(run.once(f"round {r}/summary", summary.state_dict))
-            if settled(rounds, self.tolerance) or run.late:
+            # Remembered, because on resume there is more time again.
+            if run.once(f"round {r}/last", lambda: settled(rounds, self.tolerance) or run.late):
                 break
         # The mean over the last round's second half is steadier than where its last step happened to end.
         torch.nn.utils.vector_to_parameters(rounds[-1]["parameters"], orbit.parameters())
         orbit.clamp_()
-        for k in range(folds):  # nothing of the folds is needed any more
-            run.untrack(f"network {k + 1}")
-            run.untrack(f"model {k + 1}")
+        for fold in folds:  # nothing of the folds is needed any more
+            run.untrack(f"network {fold.number}")
+            run.untrack(f"model {fold.number}")
         run.untrack("orbit optimiser")
         return rounds[-1]["elbo"]
+
+    def _folds(self, orbit: Orbit, problem: Problem, run: Run) -> list[Fold]:
+        """The training set in random parts."""
+        order = run.once("folds", lambda: permutation(len(problem.inputs), run.generator, torch.device("cpu")))
+        number = min(self.folds, len(order))
+        held_out = [order[k::number] for k in range(number)]
+        if isinstance(orbit, UniformOrbit):
+            orbit = LookAhead(orbit, self.look_ahead, self.look_ahead_floor)
+        folds = []
+        for k, held in enumerate(held_out):
+            network = build_network(
+                orbit, problem.make_backbone, problem.likelihood.for_network(), problem.inputs, run.generator
+            )
+            seen = torch.cat([order[:0], *held_out[:k], *held_out[k + 1 :]])
+            folds.append(Fold(k + 1, held, seen, network, self, problem))
+        if self.folds == 1 and list(folds[0].network.backbone.parameters()):
+            raise InputError(
+                "folds = 1 would score every image by a network that has seen it, and such evidence says nothing about "
+                "the ranges; expected folds ≥ 2, or a backbone without parameters (identity)"
+            )
+        return folds
 
     def _orbit_optimiser(self, orbit: Orbit) -> SignificantAdam:
         centres = [p for name, p in orbit.named_parameters() if name.endswith("raw_centre")]
@@ -178,129 +162,28 @@ class CrossFit(Learner):
         ]
         return SignificantAdam([group | {"initial_lr": group["lr"]} for group in groups if group["params"]])
 
-    def _train_network(self, network: OrbitNetwork, seen: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
-        """Adapt the network of fold k to the current ranges, on the data of the other folds."""
-        epochs = self.first_epochs if r == 1 else self.epochs
-        phase = Phase(
-            f"round {r}: network {k + 1}",
-            "log-likelihood",
-            ("backbone", "readout", "likelihood"),
-            steps=steps_of(epochs, len(seen), self.network_batch_size),
-            batch_size=self.network_batch_size,
-        )
-        train(network, take(problem.inputs, seen), problem.targets[seen], phase, run)
-
-    def _new_head(
-        self,
-        orbit: Orbit,
-        network: OrbitNetwork,
-        previous: InvariantGP | None,
-        held: Tensor,
-        r: int,
-        k: int,
-        problem: Problem,
-        run: Run,
-    ) -> InvariantGP:
-        """A GP on the adapted network's features of the held-out fold; kernel and likelihood go on from before."""
-        chosen = run.once(
-            f"round {r}/inducing {k + 1}",
-            lambda: choose_inducing(
-                network.backbone,
-                take(problem.inputs, held[: self.warm_inputs]),
-                self.num_inducing,
-                problem,
-                run.generator,
-            ),
-        )
-        head = make_head(chosen, problem, NaturalPosterior)
-        likelihood = copy.deepcopy(problem.likelihood).to(head.Z)
-        if previous is not None:
-            head.kernel.load_state_dict(previous.head.kernel.state_dict())
-            likelihood.load_state_dict(previous.likelihood.state_dict())
-        model = InvariantGP(orbit, network.backbone.eval(), head, likelihood)
-        run.track(f"model {k + 1}", model)
-        return model
-
-    def _warm_up(self, model: InvariantGP, held: Tensor, r: int, k: int, problem: Problem, run: Run) -> None:
-        """Bring q(u) and the kernel to the current ranges, on features that are computed once."""
-        seed = run.once(f"round {r}/warm seed {k + 1}", lambda: draw_seed(run.generator))
-        hyper_parameters = [*model.head.kernel.parameters(), *model.likelihood.parameters()]
-        optimiser = torch.optim.Adam(hyper_parameters, lr=3 * self.kernel_learning_rate, betas=(0.9, 0.99))
-        inputs, targets = take(problem.inputs, held[: self.warm_inputs]), problem.targets[held[: self.warm_inputs]]
-        encoded = model.encode(inputs, targets)
-        batches = Minibatches(len(inputs), 500, run.generator)
-        features: Tensor | None = None
-        steps = self.warm_first if r == 1 else self.warm
-        for step in run.steps(f"round {r}: warm-up {k + 1}", steps, optimiser=optimiser, batches=batches):
-            if features is None:  # here, and not before the loop, the network is what it was when the run was saved
-                with run.network_precision(inputs.device):
-                    features = frozen_features(model, inputs, max(1, self.orbit_size // 2), seed)
-            batch = batches.next()
-            terms = sample_bound(
-                model,
-                OrbitFeatures(features[batch].unsqueeze(1), model.orbit.exact),
-                encoded[batch],
-                num_data=len(held),
-                num_f_samples=self.num_f_samples,
-                generator=run.generator,
-            )
-            _step(optimiser, terms.per_datum)
-            self._natural_step(model, terms, 1.0 if step == 0 else 0.3, run)
-
     def _ascend(
-        self,
-        models: list[InvariantGP],
-        held_out: list[Tensor],
-        orbit_optimiser: SignificantAdam,
-        r: int,
-        problem: Problem,
-        run: Run,
+        self, orbit: Orbit, folds: list[Fold], orbit_optimiser: SignificantAdam, r: int, run: Run
     ) -> RoundSummary:
         """Raise the evidence of all folds together in φ, and of each in its own q(u), kernel and likelihood."""
-        orbit = models[0].orbit
-        hyper_parameters = [p for m in models for p in (*m.head.kernel.parameters(), *m.likelihood.parameters())]
+        hyper_parameters = [p for fold in folds for p in fold.hyper_parameters()]
         optimiser = torch.optim.Adam(hyper_parameters, lr=self.kernel_learning_rate, betas=(0.9, 0.99))
-        batches = [Minibatches(len(held), self.batch_size, run.generator) for held in held_out]
+        batches = [Minibatches(len(fold.held), self.batch_size, run.generator) for fold in folds]
         summary = RoundSummary()
-        items = {f"batches {k + 1}": b for k, b in enumerate(batches)} | {"optimiser": optimiser, "summary": summary}
-        for step in run.steps(f"round {r}: evidence", self.steps, **items):
+        items = {f"batches {fold.number}": b for fold, b in zip(folds, batches, strict=True)}
+        for step in run.steps(f"round {r}: evidence", self.steps, optimiser=optimiser, summary=summary, **items):
             orbit_optimiser.zero_grad()
             optimiser.zero_grad()
-            elbo = 0.0
-            for model, held, fold_batches in zip(models, held_out, batches, strict=True):
-                batch = held[fold_batches.next()]
-                with run.network_precision(problem.inputs.device):
-                    terms = self._bound(model, problem.inputs[batch], problem.targets[batch], len(held), run)
-                (terms.loss / len(models)).backward()
-                self._natural_step(model, terms, self.natural_rate, run)
-                elbo += terms.per_datum.item() / len(models)
+            measured: list[dict[str, float]] = []
+            for fold, fold_batches in zip(folds, batches, strict=True):
+                terms = fold.evidence(fold_batches.next(), run)
+                (terms.loss / len(folds)).backward()
+                measured.append(measurements(terms))
+                fold.natural_step(terms, self.natural_rate, run)
             orbit_optimiser.step()
             optimiser.step()
             orbit.clamp_()
-            summary.add(orbit, elbo, average=step >= self.steps // 2)  # by then the kernel has followed
-            run.log(phase="evidence", round=r, step=step, **measurements(terms), ranges=orbit.ranges())
+            means = {name: sum(each[name] for each in measured) / len(folds) for name in measured[0]}
+            summary.add(orbit, means["elbo"], average=step >= self.steps // 2)  # by then the kernel has followed
+            run.log(phase="evidence", round=r, step=step, **means, ranges=orbit.ranges())
         return summary
-
-    def _bound(self, model: InvariantGP, inputs: Tensor, targets: Tensor, num_data: int, run: Run):
-        if objective_of(model.likelihood) == "unbiased":
-            return unbiased_elbo(
-                model, inputs, targets, num_data=num_data, orbit_size=self.orbit_size, generator=run.generator
-            )
-        return sample_elbo(
-            model,
-            inputs,
-            targets,
-            num_data=num_data,
-            orbit_size=self.orbit_size,
-            num_f_samples=self.num_f_samples,
-            generator=run.generator,
-        )
-
-    def _natural_step(self, model: InvariantGP, terms: Any, rate: float, run: Run) -> None:
-        natural_gradient_step(model, terms, rate=rate, num_f_samples=self.num_f_samples, generator=run.generator)
-
-
-def _step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
-    optimiser.zero_grad()
-    (-objective).backward()
-    optimiser.step()

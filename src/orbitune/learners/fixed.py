@@ -1,5 +1,6 @@
 """Baselines that learn no range: networks and a GP at a given orbit, and the plain network."""
 
+import copy
 from dataclasses import dataclass, replace
 
 from orbitune.gp import NaturalPosterior
@@ -8,6 +9,7 @@ from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork, build_network
 from orbitune.orbits import IdentityOrbit, Orbit
 from orbitune.training import Phase, PlannedLoop, Run, Schedule, train
+from orbitune.training.evaluation import without_orbit
 
 PLAIN, AUGMENTED = "plain network", "augmented network"
 NETWORK, GP, NETWORK_UNDER_ELBO = "network at fixed ranges", "GP at fixed ranges", "network under the ELBO"
@@ -46,7 +48,8 @@ class PlainNetwork(Learner):
 
     def fresh_network(self, problem: Problem, orbit: Orbit, run: Run, name: str) -> OrbitNetwork:
         """A network before its training, tracked by the run."""
-        network = build_network(orbit, problem.make_backbone, problem.likelihood, problem.inputs, run.generator)
+        likelihood = copy.deepcopy(problem.likelihood)  # what a network makes of it is no start for a GP
+        network = build_network(orbit, problem.make_backbone, likelihood, problem.inputs, run.generator)
         run.track(name, network)
         return network
 
@@ -68,16 +71,22 @@ class PlainNetwork(Learner):
 
 @dataclass(frozen=True)
 class AugmentedNetwork(Learner):
-    """The network alone, trained on draws from the orbit as given ("NN + small inv." in the paper's Table 2)."""
+    """The network alone, trained on draws from the orbit as given ("NN + small inv." in the paper's Table 2).
+
+    Attributes:
+        average: whether it averages over the orbit to predict, too, or is shown the image as it is.
+    """
 
     learns_ranges = False
 
     network: PlainNetwork = PlainNetwork()
+    average: bool = True
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase of log-likelihood on the orbit."""
         orbit = problem.orbit.requires_grad_(False)
-        return Outcome(self.network.train_network(problem, orbit, run, AUGMENTED), None)
+        network = self.network.train_network(problem, orbit, run, AUGMENTED)
+        return Outcome(network if self.average else without_orbit(network), None)
 
     def plan(self, num_data: int) -> list[PlannedLoop]:
         """One loop."""

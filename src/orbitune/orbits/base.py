@@ -39,8 +39,11 @@ class Orbit(nn.Module, ABC):
         those of two calls are independent.
         """
 
-    def draw(self, batch: int, size: int, generator: torch.Generator | None) -> "Draw":
-        """Points to average over, for a bound that is differentiated in φ: by default a plain sample."""
+    def draw(self, batch: int, size: int, generator: torch.Generator | None, *, linear: bool = False) -> "Draw":
+        """Points to average over, for a bound that is differentiated in φ: by default a plain sample.
+
+        ``linear`` says that the bound is linear in the average over these points.
+        """
         return Draw(self.sample_params(batch, size, generator), None)
 
     @abstractmethod

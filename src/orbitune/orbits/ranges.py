@@ -94,6 +94,11 @@ class LogRanges(Ranges):
 
     def set_bounds(self, low: Tensor, high: Tensor) -> None:
         """raw_width = log (high − low)/2, raw_centre = (high + low)/(high − low)."""
+        if (low > self.smallest).any() or (high < -self.smallest).any():
+            raise InputError(
+                "logarithmic coordinates keep the identity in the orbit: every range must contain 0; "
+                f"got low={low.tolist()}, high={high.tolist()}. Start at such a range, or take direct coordinates"
+            )
         half_width = ((high - low) / 2).clamp_min(self.smallest)
         centre = ((high + low) / 2 / half_width).clamp(-1, 1)
         self._set(raw_width=half_width.log()) if self.symmetric else self._set(

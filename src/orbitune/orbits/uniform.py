@@ -100,7 +100,7 @@ class UniformOrbit(Orbit):
             self.learned.clamp_(self.limit[self.learned_index])
 
     def reparameterised(self, parameterisation: Parameterisation) -> "UniformOrbit":
-        """A copy with the same ranges in other coordinates."""
+        """A copy with the same ranges in other coordinates; logarithmic ones have no range below ±0.01."""
         other = copy.deepcopy(self)
         if self.learned is not None:
             low, high = (bound.detach() for bound in self.learned.bounds())
@@ -123,7 +123,7 @@ class UniformOrbit(Orbit):
         eps = stratified_uniform(batch, size, len(self.names), generator, low)
         return low + (high - low) * eps
 
-    def draw(self, batch: int, size: int, generator: torch.Generator | None) -> Draw:
+    def draw(self, batch: int, size: int, generator: torch.Generator | None, *, linear: bool = False) -> Draw:
         """A sample, with the gradient in wide ranges moved from the points to their weights.
 
         For ν_p uniform on (low, high) any expectation obeys
@@ -133,9 +133,10 @@ class UniformOrbit(Orbit):
 
         A wide range moves its points far, so the gradient along them is noisy; the two values at its boundary are not.
         For every learned range wider than ``boundary_width`` two points on its boundary are added, and for all of them
-        together one point in the box for E[t], with weights that are zero but have this derivative. That point must be
-        a fresh one: were it the mean of the S points themselves, a concave function of that mean would reward every
-        new point, at the boundary or not. The transformation need not be differentiable in such a parameter.
+        together two points in the box for E[t], with weights that are zero but have this derivative. Those must be
+        fresh ones: were E[t] the mean of the S points themselves, a concave function of that mean would reward every
+        new point, at the boundary or not. A ``linear`` one does not, and none are added. The transformation need not be
+        differentiable in such a parameter.
         """
         params = self.sample_params(batch, size, generator)
         low, high = self.low, self.high
@@ -143,17 +144,20 @@ class UniformOrbit(Orbit):
         if not wide or not (low.requires_grad and torch.is_grad_enabled()):
             return Draw(params, None)
         bulk = torch.cat([p.detach() if i in wide else p for i, p in enumerate(params.split(1, dim=-1))], dim=-1)
-        inside = self.sample_params(batch, 1, generator).detach()  # (B, 1, P)
+        inside = self.sample_params(batch, 2, generator).detach()  # one for each bound: two halve their variance
         boundary, weights = [], []
         for p in wide:
-            for bound, sign in ((high[p], 1), (low[p], -1)):
-                face = inside.clone()  # all other parameters are equal, and so is what they do
+            for point, bound, sign in zip(inside.split(1, dim=1), (high[p], low[p]), (1, -1), strict=True):
+                face = point.clone()  # all other parameters are equal, and so is what they do
                 face[..., p] = bound.detach()
                 boundary.append(face)
                 weights.append(sign * (bound - bound.detach()) / (high[p] - low[p]).detach())
         zero = torch.stack(weights)
         equal = torch.full_like(low, 1 / size)[:1].expand(size)
-        return Draw(torch.cat((bulk, inside, *boundary), dim=1), torch.cat((equal, -zero.sum(0, keepdim=True), zero)))
+        if linear:
+            return Draw(torch.cat((bulk, *boundary), dim=1), torch.cat((equal - zero.sum() / size, zero)))
+        reference = -zero.sum().expand(2) / 2
+        return Draw(torch.cat((bulk, inside, *boundary), dim=1), torch.cat((equal, reference, zero)))
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The current range of each parameter, smaller bound first."""
