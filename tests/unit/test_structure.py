@@ -1,6 +1,7 @@
 """What a step costs: network calls, Cholesky factorisations and the largest kernel matrix, counted."""
 
 import threading
+import weakref
 
 import pytest
 import torch
@@ -11,10 +12,12 @@ import orbitune.gp.orbit_kernel as orbit_kernel
 import orbitune.gp.squared_exponential as squared_exponential
 from builders import NoiseOrbit, random_head, shallow_model
 from orbitune import features, recomputation
+from orbitune.learners import CrossFit, Problem, fold
 from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.model import InvariantGP
 from orbitune.objectives import sample_elbo, unbiased_elbo
-from orbitune.training import Phase, Run, train
+from orbitune.orbits import AffineOrbit
+from orbitune.training import Phase, Run, train, trainer
 
 BOUNDS = {
     "unbiased": (unbiased_elbo, {}, lambda: Gaussian(3)),
@@ -139,6 +142,35 @@ def test_activations_kept_for_the_backward_pass_are_bounded_however_large_the_or
             recorded.clear()
     assert max(recorded, default=0) < hidden  # outside of pieces nothing is kept, and inside of them products
     assert [3 * hidden <= one.product_bytes < 4 * hidden for one in passes] == [True, True]
+
+
+@pytest.mark.parametrize("learner", ["phase", "evidence"])
+def test_nothing_that_a_step_keeps_outlasts_it(generator, inputs, monkeypatch, learner):
+    kept = []
+
+    def remembering(bound):
+        def compute(*args, **options):
+            assert all(terms() is None for terms in kept)  # or two steps' activations would be alive at once
+            terms = bound(*args, **options)
+            kept.append(weakref.ref(terms))
+            return terms
+
+        return compute
+
+    if learner == "phase":
+        monkeypatch.setattr(trainer, "sample_elbo", remembering(sample_elbo))
+        model = shallow_model(NoiseOrbit(), Softmax(3), random_head(generator))
+        phase = Phase("GP", "sample", ("kernel",), 3, natural_rate=0.1, batch_size=5, orbit_size=4)
+        train(model, inputs, targets_for(model.likelihood), phase, Run(None))
+    else:
+        monkeypatch.setattr(fold, "sample_elbo", remembering(sample_elbo))
+        images, labels = torch.rand(12, 1, 8, 8, generator=generator), torch.arange(12) % 3
+        problem = Problem(
+            images, labels, AffineOrbit(), Softmax(3), lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
+        )
+        settings = CrossFit(folds=2, max_rounds=1, first_epochs=0.1, steps=2, warm_first=1, num_inducing=4)
+        settings.learn_orbit(AffineOrbit(), problem, Run(None))
+    assert len(kept) >= 3
 
 
 def test_a_prediction_factors_each_matrix_once_however_many_inputs(generator, inputs, monkeypatch):

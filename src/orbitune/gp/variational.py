@@ -132,10 +132,9 @@ class NaturalPosterior(Posterior):
         """L = chol(Λ) and m = Λ⁻¹θ."""
         # Λ ⪰ I by construction: any jitter here would only repair rounding.
         L = cholesky(self.precision, JitterPolicy(start=0.0), name="precision of q(u)").L  # (C or 1, M, M)
-        if len(L) == 1:
-            mean = torch.cholesky_solve(self.theta, L[0])  # (M, C)
-        else:
-            mean = torch.cholesky_solve(self.theta.mT.unsqueeze(-1), L).squeeze(-1).mT
+        columns = self.theta.tensor_split(len(L), dim=1)  # all of them for the one shared factor, or one for each
+        # Factor by factor: of a batch of factors, PyTorch would make a copy first.
+        mean = torch.cat([torch.cholesky_solve(theta, factor) for theta, factor in zip(columns, L, strict=True)], dim=1)
         return PrecisionLaw(mean, L)
 
     @torch.no_grad()

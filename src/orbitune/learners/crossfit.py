@@ -180,6 +180,7 @@ class CrossFit(Learner):
                 (terms.loss / len(folds)).backward()
                 measured.append(measurements(terms))
                 fold.natural_step(terms, self.natural_rate, run)
+                del terms  # with all that its graph keeps
             orbit_optimiser.step()
             optimiser.step()
             orbit.clamp_()

@@ -55,6 +55,7 @@ def train(model: InvariantGP | OrbitNetwork, inputs: Inputs, targets: Tensor, ph
                 )
             if step % LOG_EVERY == 0 or step == phase.steps - 1:
                 run.log(phase=phase.name, step=step, **measurements(terms), ranges=model.orbit.ranges())
+            del terms  # or this step's graph, and what was kept for it, would outlast the next step's forward pass
 
 
 def adam(parameters: list[nn.Parameter], phase: Phase) -> torch.optim.AdamW:
