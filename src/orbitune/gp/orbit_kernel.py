@@ -56,10 +56,9 @@ def orbit_mean_kff(
     num_inputs, size, _ = H2.shape
     column_weights = uniform_weights(H2) if weights is None else weights.to(H2.dtype)
     if is_squared_exponential(kernel):
-        lengthscale = kernel.lengthscale
-        return (
-            squared_exponential_mean(H2 / lengthscale, H1 / lengthscale, column_weights, max_entries) @ column_weights
-        )
+        scaled = H2 / kernel.lengthscale
+        other = scaled if H1 is H2 else H1 / kernel.lengthscale
+        return squared_exponential_mean(scaled, other, column_weights, max_entries) @ column_weights
 
     def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
         return (evaluate(kernel, piece, H2) @ column_weights) @ piece_weights  # (N, s, S) → (N,)

@@ -5,7 +5,7 @@ fifteen times per step; here they are made, used and forgotten tile by tile, whi
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -49,9 +49,9 @@ class _SquaredExponentialMean(torch.autograd.Function):
     def forward(ctx: Any, Z: Tensor, H: Tensor, weights: Tensor, max_entries: int) -> Tensor:
         ctx.save_for_backward(Z, H, weights)
         ctx.max_entries = max_entries
-        result, columns = H.new_zeros(len(H), Z.shape[-2]), columns_of(Z)
+        result, columns = H.new_zeros(len(H), Z.shape[-2]), by_inputs(columns_of, Z)
         for inputs, points in tiles(H, max_entries // Z.shape[-2]):
-            E = entries(of_inputs(columns, inputs), H[inputs, points])
+            E = entries(columns(inputs), H[inputs, points])
             result[inputs] += (weights[points].expand(len(E), 1, -1) @ E)[:, 0]  # the product of a vector would copy E
         return result
 
@@ -60,27 +60,27 @@ class _SquaredExponentialMean(torch.autograd.Function):
     def backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         Z, H, weights = ctx.saved_tensors
         needs_Z, needs_H, needs_weights, _ = ctx.needs_input_grad
-        columns, Z1 = columns_of(Z), torch.cat((Z, torch.ones_like(Z[..., :1])), dim=-1)
-        gradient_Z1 = torch.zeros_like(Z1)
+        columns, Z1 = by_inputs(columns_of, Z), by_inputs(with_ones, Z)
+        gradient_Z1 = Z.new_zeros(*Z.shape[:-1], Z.shape[-1] + 1) if needs_Z else None
         gradient_H = torch.empty_like(H) if needs_H else None
         gradient_weights = torch.zeros_like(weights) if needs_weights else None
         for inputs, points in tiles(H, ctx.max_entries // Z.shape[-2]):
             h, w = H[inputs, points], weights[points, None]
-            V = entries(of_inputs(columns, inputs), h).mul_(G[inputs, None])  # (n, s, M)
+            V = entries(columns(inputs), h).mul_(G[inputs, None])  # (n, s, M)
             if gradient_H is not None or gradient_weights is not None:
-                VZ1 = V @ of_inputs(Z1, inputs)
+                VZ1 = V @ Z1(inputs)
                 total = VZ1[..., -1:]
                 if gradient_weights is not None:
                     gradient_weights[points] += total.sum((0, 2))
                 if gradient_H is not None:
                     gradient_H[inputs, points] = w * (VZ1[..., :-1] - total * h)
-            if needs_Z:
+            if gradient_Z1 is not None:
                 wh1 = torch.cat((w * h, w.expand(len(h), -1, -1)), dim=-1)
                 if Z.ndim == 2:
                     gradient_Z1.addmm_(V.flatten(0, 1).mT, wh1.flatten(0, 1))
                 else:
                     gradient_Z1[inputs] += V.mT @ wh1
-        gradient_Z = gradient_Z1[..., :-1] - gradient_Z1[..., -1:] * Z if needs_Z else None
+        gradient_Z = None if gradient_Z1 is None else gradient_Z1[..., :-1] - gradient_Z1[..., -1:] * Z
         return gradient_Z, gradient_H, gradient_weights, None
 
 
@@ -97,9 +97,17 @@ def columns_of(Z: Float[Tensor, "*N M D"]) -> Float[Tensor, "*N D2 M"]:
     return torch.cat((Z, -Z.square().sum(-1, keepdim=True) / 2, torch.ones_like(Z[..., :1])), dim=-1).mT.contiguous()
 
 
-def of_inputs(Z: Float[Tensor, "*N M D"], inputs: slice) -> Float[Tensor, "*n M D"]:
-    """The z of some inputs."""
-    return Z if Z.ndim == 2 else Z[inputs]
+def with_ones(Z: Float[Tensor, "*N M D"]) -> Float[Tensor, "*N M D1"]:
+    """(z, 1) for each z."""
+    return torch.cat((Z, torch.ones_like(Z[..., :1])), dim=-1)
+
+
+def by_inputs(make: Callable[[Tensor], Tensor], Z: Float[Tensor, "*N M D"]) -> Callable[[slice], Tensor]:
+    """What is made of the z of some inputs: once if all inputs share them, else of those of a tile at a time."""
+    if Z.ndim == 2:
+        shared = make(Z)
+        return lambda inputs: shared
+    return lambda inputs: make(Z[inputs])
 
 
 def tiles(H: Float[Tensor, "N S D"], max_points: int) -> Iterator[tuple[slice, slice]]:
