@@ -80,19 +80,27 @@ def log_likelihood(
     targets: Shaped[Tensor, "B *T"],
     *,
     orbit_size: int = 1,
+    label_smoothing: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> LogLikelihood:
     """(1/B) Σ_n log p(y_n | f̂(x_n)) of a network: what pre-training maximises. No prior, hence no protection.
+
+    With smoothing s: (1 − s) log p(y_n | f̂) + s (1/C) Σ_c log p(c | f̂), so that certainty is not rewarded without end.
 
     Args:
         model: a network with its orbit.
         inputs: minibatch (B, …).
         targets: one per input.
         orbit_size: S, orbit points averaged per input; 1 is ordinary augmentation.
+        label_smoothing: s; 0 for targets that are not labels.
         generator: randomness of the orbit.
     """
     encoded = model.encode(inputs, targets)
-    return LogLikelihood(model.likelihood.log_prob(model(inputs, orbit_size, generator), encoded).mean())
+    f = model(inputs, orbit_size, generator)
+    log_prob = model.likelihood.log_prob(f, encoded)  # (B,)
+    if label_smoothing:
+        log_prob = log_prob.lerp(model.likelihood.mean_log_prob(f), label_smoothing)
+    return LogLikelihood(log_prob.mean())
 
 
 def unbiased_elbo(

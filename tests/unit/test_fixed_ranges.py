@@ -58,6 +58,18 @@ def test_the_network_sees_as_many_orbit_points_per_step_as_it_is_told():
     assert outcome.model.backbone.calls == [30] * 10  # ten minibatches, as in every epoch of a small set
 
 
+def test_a_network_with_smoothed_labels_stays_less_certain():
+    def certainty(smoothing):
+        learner = PlainNetwork(epochs=20.0, learning_rate=0.03, batch_size=10, label_smoothing=smoothing)
+        problem = make_problem(make_backbone=lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 5)))
+        return learner.learn(problem, Run(None)).model.predict(problem.inputs).amax(1).mean()
+
+    assert certainty(0.0) > 0.95
+    assert abs(certainty(0.5) - 0.75) < 0.1  # of its label and of all, in equal shares: ½ + ½ · ½
+    with pytest.raises(InputError, match="label_smoothing must be less than 1, got 1"):
+        PlainNetwork(label_smoothing=1.0)
+
+
 def test_an_augmented_network_keeps_the_orbit_and_a_plain_one_has_none():
     problem = make_problem(orbit=AffineOrbit({"rotation": (-0.5, 0.5)}, learn=("rotation",)))
     augmented = AugmentedNetwork(PlainNetwork(epochs=1.0)).learn(problem, Run(None)).model

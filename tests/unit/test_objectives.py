@@ -2,10 +2,14 @@
 
 import pytest
 import torch
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from builders import NoiseOrbit, random_head, shallow_model
-from orbitune.likelihoods import Bernoulli, Gaussian, Softmax
-from orbitune.objectives import natural_gradient_step, sample_elbo, unbiased_elbo
+from orbitune.errors import InputError
+from orbitune.likelihoods import Bernoulli, Gaussian, Poisson, Softmax
+from orbitune.network import OrbitNetwork
+from orbitune.objectives import log_likelihood, natural_gradient_step, sample_elbo, unbiased_elbo
 from orbitune.orbits import IdentityOrbit, SignFlip
 
 
@@ -90,3 +94,27 @@ def test_every_parameter_of_the_model_receives_a_gradient(generator, pathwise):
     terms.elbo.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+def network(likelihood):
+    readout = nn.Linear(2, likelihood.num_outputs).double()
+    return OrbitNetwork(IdentityOrbit(), nn.Identity(), readout, likelihood)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_label_smoothing_is_pytorchs(generator, smoothing):
+    X, y = normals(generator, 6, 2), torch.tensor([0, 1, 2, 3, 0, 1])
+    several, two = network(Softmax(4)), network(Bernoulli())
+    found = log_likelihood(several, X, y, label_smoothing=smoothing).per_datum
+    torch.testing.assert_close(found, -cross_entropy(several.readout(X), y, label_smoothing=smoothing))
+    ones = (y % 2).double()[:, None]
+    found = log_likelihood(two, X, ones, label_smoothing=smoothing).per_datum
+    smoothed = (1 - smoothing) * ones + smoothing / 2
+    torch.testing.assert_close(found, -binary_cross_entropy_with_logits(two.readout(X), smoothed))
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(1), Poisson()])
+def test_targets_that_are_no_labels_cannot_be_smoothed(generator, likelihood):
+    X, y = normals(generator, 3, 2), torch.ones(3, 1, dtype=torch.float64)
+    with pytest.raises(InputError, match=f"likelihoods of labels.*not {type(likelihood).__name__}"):
+        log_likelihood(network(likelihood), X, y, label_smoothing=0.1)

@@ -3,6 +3,7 @@
 import copy
 from dataclasses import dataclass, replace
 
+from orbitune.errors import InputError
 from orbitune.gp import NaturalPosterior
 from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, steps_of, training_elbo
 from orbitune.model import InvariantGP
@@ -20,6 +21,7 @@ class PlainNetwork(Learner):
     """The network alone, without augmentation (the paper's M1).
 
     Attributes:
+        label_smoothing: share of every label that is spread over all classes, less than 1; 0 for none.
         orbit_size: where it is trained on an orbit, points per input and step, whose readouts are averaged.
     """
 
@@ -29,8 +31,14 @@ class PlainNetwork(Learner):
     learning_rate: float = 0.001
     schedule: Schedule = Schedule.cosine
     weight_decay: float = 0.0
+    label_smoothing: float = 0.0
     batch_size: int = 100
     orbit_size: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.label_smoothing >= 1:
+            raise InputError(f"label_smoothing must be less than 1, got {self.label_smoothing}")
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase of log-likelihood."""
@@ -63,6 +71,7 @@ class PlainNetwork(Learner):
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             weight_decay=self.weight_decay,
+            label_smoothing=self.label_smoothing,
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
         )

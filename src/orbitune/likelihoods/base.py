@@ -47,6 +47,12 @@ class Likelihood(nn.Module, ABC):
     def example_targets(self) -> Tensor:
         """A few valid targets, as the user would pass them: log-concavity is probed on them."""
 
+    def mean_log_prob(self, f: Float[Tensor, "N C"]) -> Float[Tensor, " N"]:
+        """(1/C) Σ_c log p(y = c | f), over all labels: what label smoothing mixes in."""
+        raise InputError(
+            f"label smoothing is for likelihoods of labels (Softmax, Bernoulli), not {type(self).__name__}"
+        )
+
     def for_network(self) -> "Likelihood":
         """A fresh likelihood to train a network under, before a GP replaces its last layer: by default a copy.
 

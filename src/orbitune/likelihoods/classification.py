@@ -40,6 +40,10 @@ class Softmax(Likelihood):
         """f_y − log Σ_c exp f_c."""
         return f.log_softmax(-1).gather(-1, targets[:, None]).squeeze(-1)
 
+    def mean_log_prob(self, f: Float[Tensor, "N C"]) -> Float[Tensor, " N"]:
+        """Over all classes."""
+        return f.log_softmax(-1).mean(-1)
+
     def conditional_mean(self, f: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
         """Class probabilities."""
         return f.softmax(-1)
@@ -75,6 +79,10 @@ class Bernoulli(FactorizedLikelihood):
     def log_prob_each(self, f: Float[Tensor, "N C"], targets: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
         """log σ((2y − 1) f)."""
         return logsigmoid((2 * targets - 1) * f)
+
+    def mean_log_prob(self, f: Float[Tensor, "N C"]) -> Float[Tensor, " N"]:
+        """Of zeros and ones, summed over outputs."""
+        return ((logsigmoid(f) + logsigmoid(-f)) / 2).sum(-1)
 
     def conditional_mean(self, f: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
         """The probability of a one."""

@@ -79,7 +79,14 @@ def evaluate(
     if isinstance(model, OrbitNetwork):
         if phase.objective != "log-likelihood":
             raise unknown_name("objective of a network", phase.objective, ("log-likelihood",))
-        return log_likelihood(model, inputs, targets, orbit_size=phase.orbit_size, generator=generator)
+        return log_likelihood(
+            model,
+            inputs,
+            targets,
+            orbit_size=phase.orbit_size,
+            label_smoothing=phase.label_smoothing,
+            generator=generator,
+        )
     match phase.objective:
         case "sample":
             return sample_elbo(
