@@ -31,10 +31,10 @@ def findings(records: Sequence[Row]) -> list[str]:
 
 
 _LAPTOP = CrossFit(
-    max_rounds=8,
+    max_rounds=14,
     steps=40,
     orbit_learning_rate=0.05,
-    decay_from=6,
+    decay_from=11,  # α takes its time: at a rate that falls earlier it is still on its way
     tolerance=0.0,  # in ξ, what looks like standing still may be on its way
     final=FixedRanges(PlainNetwork(epochs=20.0), num_inducing=300),
 )
