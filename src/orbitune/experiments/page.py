@@ -13,7 +13,8 @@ INTRODUCTION = """\
 
 Rendered by `python scripts/render_reproduction.py` from the records in `results/`: do not edit. Each row is a JSON file
 with its configuration, seed, commit, machine, time and memory. Numbers are means over seeds, ± their standard deviation
-where there is more than one; the paper's stand in brackets."""
+where there is more than one; the paper's stand in brackets. Commits a099339, 3218937, b568402 and 520e030 are steps on
+the way to 300e39a, which has their changes as one."""
 
 
 def render(experiments: dict[str, Experiment], results: Path) -> str:
