@@ -52,7 +52,7 @@ def features_of_points(
 def _in_pieces(
     orbit: Orbit, backbone: nn.Module, inputs: Float[Tensor, "B *event"], params: Float[Tensor, "B S P"]
 ) -> Float[Tensor, "B S D"]:
-    """Warp and network for a few points per input at a time, so that memory does not grow with S."""
+    """Warp and network for a few points per input at a time, so that memory does not grow with S beyond a bound."""
     device = inputs.device.type
 
     def piece(params: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ class KeptBytes(torch.autograd.graph.saved_tensors_hooks):
         if storage.data_ptr() not in self.counted:
             self.counted.add(storage.data_ptr())
             self.total += storage.nbytes()
-        return tensor
+        return tensor.detach()  # an output that keeps itself would never be freed without a backward pass
 
 
 class Recomputation:
@@ -58,8 +58,8 @@ class Recomputation:
     are computed again.
 
     Args:
-        backbone: what the pieces run; it must not change results of convolutions or matrix products in place, unless by
-            modules that say so (``inplace=True``).
+        backbone: what the pieces run; it must not change its input, or results of convolutions or matrix products, in
+            place, unless by modules that say so (``inplace=True``).
     """
 
     def __init__(self, backbone: nn.Module):

@@ -87,6 +87,15 @@ def test_the_boundary_gives_the_gradient_of_the_infinite_orbit(generator, data, 
     assert_unbiased(estimates, truth)
 
 
+def test_what_a_narrow_range_does_is_no_noise_in_the_gradient_of_a_wide_one(generator):
+    orbit = Shift(RANGES)  # only x is wide
+    params, weights = orbit.draw(20, 4, generator)
+    of_y = (1000 * params[..., 1].detach()) @ weights  # (B,)
+    for value in of_y:
+        gradients = torch.autograd.grad(value, list(orbit.parameters()), retain_graph=True)
+        assert all(gradient.abs().max() < 1e-3 for gradient in gradients)
+
+
 @pytest.mark.parametrize("pathwise", [False, True])
 def test_the_boundary_changes_no_value(generator, data, monkeypatch, pathwise):
     inputs, targets = data

@@ -1,6 +1,8 @@
 """What the backward pass computes again changes memory and time, not results."""
 
 import copy
+import gc
+import weakref
 
 import pytest
 import torch
@@ -152,6 +154,17 @@ def test_a_second_backward_pass_is_possible_where_nothing_is_kept(inputs, small_
     H = features_of_points(orbit, backbone, inputs, torch.zeros(NUM_INPUTS, ORBIT_SIZE, 7).double())
     first, second = (torch.autograd.grad(H.sum(), list(backbone.parameters()), retain_graph=True) for _ in range(2))
     torch.testing.assert_close(first, second)
+
+
+@pytest.mark.parametrize("max_kept_bytes", [0, 2**30])
+def test_a_pass_without_a_backward_pass_leaves_nothing_behind(inputs, small_pieces, monkeypatch, max_kept_bytes):
+    monkeypatch.setattr(recomputation, "MAX_KEPT_BYTES", max_kept_bytes)
+    layer, kept = nn.Tanh(), []  # it keeps its output
+    layer.register_forward_hook(lambda module, args, output: kept.append(weakref.ref(output)))
+    orbit = AffineOrbit(learn=()).double()
+    features_of_points(orbit, network(layer), inputs, torch.zeros(NUM_INPUTS, ORBIT_SIZE, 7).double())
+    gc.collect()
+    assert kept and all(output() is None for output in kept)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,8 @@ def findings(records: Sequence[Row]) -> list[str]:
     means = mean_accuracies(records)
     if {"crossfit", "plain"} <= set(means):
         gain = 100 * (means["crossfit"] - means["plain"])
-        sentences.append(f"At the learned ranges the GP is {gain:.1f} points ahead of the plain network.")
+        where = "ahead of" if gain >= 0 else "behind"
+        sentences.append(f"At the learned ranges the GP is {abs(gain):.1f} points {where} the plain network.")
     return sentences
 
 

@@ -107,6 +107,7 @@ class Fold:
             (-terms.per_datum).backward()
             optimiser.step()
             self.natural_step(terms, 1.0 if step == 0 else 0.3, run)
+            del terms  # with all that its graph keeps
 
     def evidence(self, batch: Tensor, run: Run) -> ElboTerms:
         """The bound of everything held out, from a minibatch of it."""

@@ -145,10 +145,12 @@ class UniformOrbit(Orbit):
             return Draw(params, None)
         bulk = torch.cat([p.detach() if i in wide else p for i, p in enumerate(params.split(1, dim=-1))], dim=-1)
         inside = self.sample_params(batch, 2, generator).detach()  # one for each bound: two halve their variance
+        narrow = [p for p in range(len(self.names)) if p not in wide]
+        inside[:, 1, narrow] = inside[:, 0, narrow]  # equal in all four points, and so is what they do: it cancels
         boundary, weights = [], []
         for p in wide:
             for point, bound, sign in zip(inside.split(1, dim=1), (high[p], low[p]), (1, -1), strict=True):
-                face = point.clone()  # all other parameters are equal, and so is what they do
+                face = point.clone()
                 face[..., p] = bound.detach()
                 boundary.append(face)
                 weights.append(sign * (bound - bound.detach()) / (high[p] - low[p]).detach())

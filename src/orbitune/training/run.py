@@ -212,7 +212,8 @@ class Run:
         for key, item_state in state["tracked"].items():
             if key not in self._tracked:
                 raise CheckpointError(
-                    f"the checkpoint holds {key!r}, which this program does not have: other settings?"
+                    f"the checkpoint holds {key!r}, which this program does not have at this point: it was written "
+                    "with other settings, or by another version of Orbitune. Start anew in another directory"
                 )
             self._tracked[key].load_state_dict(item_state)
         self.generator.set_state(state["generator"])
