@@ -89,7 +89,8 @@ def test_the_fixed_law_is_that_of_the_model_on_the_same_orbit(name, generator):
         law = predictor.marginal(inputs)
         points = model.orbit.transform(inputs, predictor.features.params.expand(5, -1, -1))
         features = model.backbone.eval()(points.flatten(0, 1)).unflatten(0, points.shape[:2])
-        expected = model.head.marginal(features, model.head.posterior.law())
+        # In double, as the predictor has them: kernel entries of single-precision features are of single precision.
+        expected = model.head.marginal(features.double(), model.head.posterior.law())
     torch.testing.assert_close(law.mean, expected.mean, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(law.var, expected.var, rtol=1e-6, atol=1e-7)
 

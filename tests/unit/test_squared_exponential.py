@@ -5,8 +5,13 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 import orbitune.gp.orbit_kernel as orbit_kernel
+import orbitune.gp.squared_exponential as squared_exponential_module
+from builders import NoiseOrbit, random_head, shallow_model
+from orbitune.gp import OrbitFeatures
 from orbitune.gp.orbit_kernel import evaluate, orbit_mean_kff, orbit_mean_Kuf
 from orbitune.gp.squared_exponential import is_squared_exponential, squared_exponential_mean
+from orbitune.likelihoods import Softmax
+from orbitune.objectives import sample_bound
 
 M, N, S, D = 6, 5, 7, 3
 
@@ -75,6 +80,43 @@ def test_points_on_inducing_inputs_far_from_the_origin_keep_their_digits(tensors
     mean = squared_exponential_mean(Z, Z[:, None], torch.ones(1))
     torch.testing.assert_close(mean.diagonal(), torch.ones(M))
     assert mean.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("of_features", "of_layer", "expected"),
+    [
+        (torch.bfloat16, torch.float64, torch.float32),
+        (torch.float32, torch.float64, torch.float32),
+        (torch.float64, torch.float64, torch.float64),
+        (torch.float64, torch.float32, torch.float32),
+    ],
+)
+def test_entries_have_no_more_digits_than_the_features(generator, monkeypatch, of_features, of_layer, expected):
+    head, entries, seen = random_head(generator).to(of_layer), squared_exponential_module.entries, set()
+    monkeypatch.setattr(
+        squared_exponential_module, "entries", lambda columns, h: seen.add(h.dtype) or entries(columns, h)
+    )
+    law = head.marginal(torch.randn(4, 5, 2, generator=generator).to(of_features), head.law())
+    assert seen == {expected} and law.mean.dtype == law.var.dtype == of_layer
+
+
+def test_entries_in_single_precision_change_the_bound_and_its_gradients_by_next_to_nothing(generator, monkeypatch):
+    head = random_head(generator, num_inducing=40)
+    model = shallow_model(NoiseOrbit(), Softmax(3), head)
+    H = torch.randn(20, 1, 8, 2, generator=generator)
+    targets = torch.randint(3, (20,), generator=generator)
+
+    def bound_and_gradients():
+        seeded = torch.Generator().manual_seed(1)
+        terms = sample_bound(model, OrbitFeatures(H, False), targets, num_data=20, generator=seeded)
+        return [terms.per_datum, *torch.autograd.grad(terms.per_datum, [head.Z, *head.kernel.parameters()])]
+
+    single = bound_and_gradients()
+    monkeypatch.setattr(type(head), "entry_dtype", lambda self, features: torch.float64)
+    double = bound_and_gradients()
+    for found, expected in zip(single, double, strict=True):
+        assert not torch.equal(found, expected)
+        assert (found - expected).norm() < 1e-3 * expected.norm()
 
 
 def test_other_kernels_take_the_general_way(tensors, monkeypatch):

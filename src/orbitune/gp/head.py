@@ -115,21 +115,29 @@ class GPHead(nn.Module):
     def _factor_Kuu(self) -> Factor:
         return cholesky(evaluate(self.kernel, self.Z, self.Z), self.jitter, name="Kuu")
 
+    def entry_dtype(self, features: Float[Tensor, "*batch S D"]) -> torch.dtype:
+        """Of kernel entries: of (at most) single-precision features, double would compute digits that are not there."""
+        return min(self.Z.dtype, torch.promote_types(features.dtype, torch.float32), key=lambda dtype: dtype.itemsize)
+
     def whiten(
-        self, L: Float[Tensor, "M M"], H: Float[Tensor, "N S D"], weights: Float[Tensor, " S"] | None
+        self,
+        L: Float[Tensor, "M M"],
+        H: Float[Tensor, "N S D"],
+        weights: Float[Tensor, " S"] | None,
+        entry_dtype: torch.dtype,
     ) -> Float[Tensor, "M N"]:
         """A = L⁻¹ Kuf: one column per orbit average, however many points the orbit has."""
-        Kuf = orbit_mean_Kuf(self.kernel, self.Z, H, self.max_kernel_entries, weights)
+        Kuf = orbit_mean_Kuf(self.kernel, self.Z, H, self.max_kernel_entries, weights, entry_dtype)
         return solve_triangular(L, Kuf, upper=False)
 
     def project(
         self, features: Float[Tensor, "*batch S D"], weights: Float[Tensor, " S"] | None = None
     ) -> OrbitProjection:
         """The finite average f̂(x) = Σ_i w_i g(h_i) given the inducing variables, one per set of S orbit points."""
-        batch_shape = features.shape[:-2]
+        batch_shape, entry_dtype = features.shape[:-2], self.entry_dtype(features)
         H = self.flat_features(features)  # (N, S, D)
-        A = self.whiten(self.factor_Kuu().L, H, weights)  # (M, N)
-        kff = orbit_mean_kff(self.kernel, H, H, self.max_kernel_entries, weights)  # (N,)
+        A = self.whiten(self.factor_Kuu().L, H, weights, entry_dtype)  # (M, N)
+        kff = orbit_mean_kff(self.kernel, H, H, self.max_kernel_entries, weights, entry_dtype)  # (N,)
         # A variance is never negative; rounding of the difference may be.
         residual = (kff - A.square().sum(0)).clamp_min(0)
         return OrbitProjection(A.mT.reshape(*batch_shape, -1), residual.reshape(batch_shape))
@@ -151,9 +159,9 @@ class GPHead(nn.Module):
         τ ≈ mean_{i∈1, j∈2} k(h_i, h_j) − a₁·a₂ + (R a₁)·(R a₂): products of independent halves have no bias.
         """
         H1, H2 = (self.flat_features(half) for half in features.halves())  # (B, S/2, D)
-        weights = features.half_weights()
-        A = self.whiten(self.factor_Kuu().L, torch.cat((H1, H2)), weights)  # (M, 2B)
-        kff = orbit_mean_kff(self.kernel, H1, H2, self.max_kernel_entries, weights)  # (B,)
+        weights, entry_dtype = features.half_weights(), self.entry_dtype(features.values)
+        A = self.whiten(self.factor_Kuu().L, torch.cat((H1, H2)), weights, entry_dtype)  # (M, 2B)
+        kff = orbit_mean_kff(self.kernel, H1, H2, self.max_kernel_entries, weights, entry_dtype)  # (B,)
         A1, A2 = A.chunk(2, dim=1)  # (M, B)
         mean_1, mean_2 = (A.mT @ q.mean).chunk(2)  # (B, C)
         RA1, RA2 = q.scale(A).chunk(2, dim=-1)  # (C or 1, M, B)

@@ -6,6 +6,7 @@ Each piece is recomputed in the backward pass (``torch.utils.checkpoint``), so t
 from collections.abc import Callable
 from typing import TypeGuard
 
+import torch
 from gpytorch.kernels import Kernel, ScaleKernel
 from jaxtyping import Float
 from torch import Tensor
@@ -27,13 +28,18 @@ def orbit_mean_Kuf(
     H: Float[Tensor, "N S D"],
     max_entries: int,
     weights: Float[Tensor, " S"] | None = None,
+    entry_dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "M N"]:
-    """k(z, x) ≈ Σ_i w_i k(z, h_i): covariance of g at the inducing inputs with the orbit average."""
+    """k(z, x) ≈ Σ_i w_i k(z, h_i): covariance of g at the inducing inputs with the orbit average.
+
+    ``entry_dtype`` is for squared-exponential kernels; see :func:`squared_exponential_mean`.
+    """
     if is_scaled(kernel):
-        return kernel.outputscale * orbit_mean_Kuf(kernel.base_kernel, Z, H, max_entries, weights)
+        return kernel.outputscale * orbit_mean_Kuf(kernel.base_kernel, Z, H, max_entries, weights, entry_dtype)
     if is_squared_exponential(kernel):
         weights = uniform_weights(H) if weights is None else weights.to(H.dtype)
-        return squared_exponential_mean(Z / kernel.lengthscale, H / kernel.lengthscale, weights, max_entries).mT
+        Z, H = Z / kernel.lengthscale, H / kernel.lengthscale
+        return squared_exponential_mean(Z, H, weights, max_entries, entry_dtype).mT
     num_inputs, _, dim = H.shape
 
     def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
@@ -49,16 +55,17 @@ def orbit_mean_kff(
     H2: Float[Tensor, "N S D"],
     max_entries: int,
     weights: Float[Tensor, " S"] | None = None,
+    entry_dtype: torch.dtype | None = None,
 ) -> Float[Tensor, " N"]:
     """k_f(x, x) ≈ Σ_ij w_i w_j k(h_i, h'_j): (co)variance of the averages over two sets of orbit points."""
     if is_scaled(kernel):
-        return kernel.outputscale * orbit_mean_kff(kernel.base_kernel, H1, H2, max_entries, weights)
+        return kernel.outputscale * orbit_mean_kff(kernel.base_kernel, H1, H2, max_entries, weights, entry_dtype)
     num_inputs, size, _ = H2.shape
     column_weights = uniform_weights(H2) if weights is None else weights.to(H2.dtype)
     if is_squared_exponential(kernel):
         scaled = H2 / kernel.lengthscale
         other = scaled if H1 is H2 else H1 / kernel.lengthscale
-        return squared_exponential_mean(scaled, other, column_weights, max_entries) @ column_weights
+        return squared_exponential_mean(scaled, other, column_weights, max_entries, entry_dtype) @ column_weights
 
     def piece_sum(piece: Tensor, piece_weights: Tensor) -> Tensor:
         return (evaluate(kernel, piece, H2) @ column_weights) @ piece_weights  # (N, s, S) → (N,)

@@ -28,13 +28,16 @@ def squared_exponential_mean(
     H: Float[Tensor, "N S D"],
     weights: Float[Tensor, " S"],
     max_entries: int = TILE_ENTRIES,
+    entry_dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "N M"]:
     """K[n, m] = Σ_i w_i exp(−½‖z_m − h_ni‖²), of inputs in units of the lengthscale.
 
-    The z_m are the same for every n, or (N, M, D) of each n its own.
+    The z_m are the same for every n, or (N, M, D) of each n its own. Entries are computed in ``entry_dtype``, by
+    default that of H, which the result has in either case.
     """
     centre = Z.detach().mean(-2, keepdim=True)  # distances are differences of squares: small ones lose fewer digits
-    return _SquaredExponentialMean.apply(Z - centre, H - centre, weights, min(max_entries, TILE_ENTRIES))
+    tensors = [tensor.to(entry_dtype or H.dtype) for tensor in (Z - centre, H - centre, weights)]
+    return _SquaredExponentialMean.apply(*tensors, min(max_entries, TILE_ENTRIES)).to(H.dtype)
 
 
 class _SquaredExponentialMean(torch.autograd.Function):
