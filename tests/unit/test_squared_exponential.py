@@ -34,6 +34,12 @@ def tensors(generator):
     return [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
 
 
+@pytest.fixture(params=[0, 2**27], ids=["made again", "kept"])
+def entries_kept(request, monkeypatch):
+    monkeypatch.setattr(squared_exponential_module, "MAX_KEPT_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("entries_kept")
 @pytest.mark.parametrize("max_entries", [2**20, 2 * S * M, 3 * M, 1])
 @pytest.mark.parametrize("ard", [False, True])
 def test_values_and_gradients_are_those_of_the_kernel(generator, tensors, ard, max_entries):
@@ -49,6 +55,7 @@ def test_values_and_gradients_are_those_of_the_kernel(generator, tensors, ard, m
     )
 
 
+@pytest.mark.usefixtures("entries_kept")
 @pytest.mark.parametrize("max_entries", [2**20, 2 * S * S, 3 * S, 1])
 @pytest.mark.parametrize("ard", [False, True])
 @pytest.mark.parametrize("halves", [False, True])
@@ -73,6 +80,21 @@ def test_gradients_are_given_where_they_are_wanted_only(tensors, needed):
     assert torch.autograd.gradcheck(lambda *_: squared_exponential_mean(*tensors, max_entries=3 * M), wanted)
     squared_exponential_mean(*tensors).sum().backward()
     assert [i for i, tensor in enumerate(tensors) if tensor.grad is not None] == list(needed)
+
+
+@pytest.mark.parametrize(("max_kept_bytes", "times"), [(0, 3), (N * S * M * 8 - 1, 3), (N * S * M * 8, 1)])
+def test_entries_are_made_once_where_they_are_few(tensors, monkeypatch, max_kept_bytes, times):
+    made, entries = [], squared_exponential_module.entries
+    monkeypatch.setattr(squared_exponential_module, "MAX_KEPT_BYTES", max_kept_bytes)
+    monkeypatch.setattr(squared_exponential_module, "entries", lambda *args: made.append(1) or entries(*args))
+    mean = squared_exponential_mean(*tensors)
+    first, second = (torch.autograd.grad(mean.sum(), tensors, retain_graph=True) for _ in range(2))
+    torch.testing.assert_close(first, second)  # nothing that is kept was changed
+    assert len(made) == times  # forward, and in either backward pass
+    made.clear()
+    with torch.no_grad():
+        squared_exponential_mean(*tensors)
+    assert len(made) == 1
 
 
 def test_points_on_inducing_inputs_far_from_the_origin_keep_their_digits(tensors):

@@ -1,7 +1,8 @@
 """The squared-exponential kernel's mean over orbits, with every entry visited once each way.
 
 The entries are most of what the last layer computes. Written operation by operation they pass through memory some
-fifteen times per step; here they are made, used and forgotten tile by tile, while they are in the processor's cache.
+fifteen times per step; here they are made and used tile by tile, while they are in the processor's cache. Where they
+are few enough they are kept for the gradient, and otherwise made again.
 """
 
 import math
@@ -16,6 +17,9 @@ from torch.autograd.function import once_differentiable
 
 TILE_ENTRIES = 2**19
 """Most kernel entries at a time: four megabytes in double precision."""
+
+MAX_KEPT_BYTES = 2**27
+"""Entries up to which all are kept for the backward pass."""
 
 
 def is_squared_exponential(kernel: Kernel) -> bool:
@@ -53,8 +57,12 @@ class _SquaredExponentialMean(torch.autograd.Function):
         ctx.save_for_backward(Z, H, weights)
         ctx.max_entries = max_entries
         result, columns = H.new_zeros(len(H), Z.shape[-2]), by_inputs(columns_of, Z)
+        few = H[..., 0].numel() * Z.shape[-2] * H.itemsize <= MAX_KEPT_BYTES
+        ctx.kept = [] if few and any(ctx.needs_input_grad) else None
         for inputs, points in tiles(H, max_entries // Z.shape[-2]):
             E = entries(columns(inputs), H[inputs, points])
+            if ctx.kept is not None:
+                ctx.kept.append(E)
             result[inputs] += (weights[points].expand(len(E), 1, -1) @ E)[:, 0]  # the product of a vector would copy E
         return result
 
@@ -67,9 +75,10 @@ class _SquaredExponentialMean(torch.autograd.Function):
         gradient_Z1 = Z.new_zeros(*Z.shape[:-1], Z.shape[-1] + 1) if needs_Z else None
         gradient_H = torch.empty_like(H) if needs_H else None
         gradient_weights = torch.zeros_like(weights) if needs_weights else None
-        for inputs, points in tiles(H, ctx.max_entries // Z.shape[-2]):
+        for tile, (inputs, points) in enumerate(tiles(H, ctx.max_entries // Z.shape[-2])):
             h, w = H[inputs, points], weights[points, None]
-            V = entries(columns(inputs), h).mul_(G[inputs, None])  # (n, s, M)
+            E = entries(columns(inputs), h) if ctx.kept is None else ctx.kept[tile]
+            V = E * G[inputs, None]  # (n, s, M)
             if gradient_H is not None or gradient_weights is not None:
                 VZ1 = V @ Z1(inputs)
                 total = VZ1[..., -1:]
