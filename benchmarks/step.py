@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
@@ -34,19 +34,17 @@ from orbitune.training import Phase, Run, train
 from orbitune.training.progress import Silent
 
 BOUNDS = ("gaussian-unbiased", "gaussian-sample", "softmax-sample")
-PRECISIONS = {"double": torch.float64, "single": torch.float32}
 GROUPS = {"gp": ("orbit", "kernel", "inducing", "likelihood"), "network": ("backbone",)}
 
 
 @dataclass(frozen=True)
 class Size:
-    """B, S, M, how many of the S points are back-propagated through (None is all), precision of the last layer."""
+    """B, S, M, and how many of the S points are back-propagated through (None is all)."""
 
     batch: int
     orbit: int
     inducing: int
     backward_points: int | None = None
-    precision: str = "double"
 
 
 SMALL, PAPER = Size(100, 16, 200), Size(200, 120, 1200)
@@ -144,7 +142,6 @@ def measure(
         images,
         num_inducing=size.inducing,
         inducing="random",
-        dtype=PRECISIONS[size.precision],
         generator=generator,
     )
     phase = Phase(
@@ -189,7 +186,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--points", choices=("all", "part", "both"), default="both", help="which are back-propagated")
-    parser.add_argument("--precision", choices=PRECISIONS, default="double", help="of the last layer")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="file to write the rows to")
     parser.add_argument("--plot", help="file to draw a sweep to")
@@ -202,7 +198,7 @@ def main() -> None:
         return
     if arguments.profile:
         size = SIZES[arguments.size][arguments.points == "part"]
-        write_profile(replace(size, precision=arguments.precision), arguments.profile)
+        write_profile(size, arguments.profile)
         return
     commit()  # of now, for the record
     rows = []
@@ -210,7 +206,7 @@ def main() -> None:
     print(
         f"{'bound':18} {'phase':8} {'B':>4} {'S':>4} {'M':>5} {'back':>5}  seconds   peak GB  × bare forward+backward"
     )
-    for size in (replace(size, precision=arguments.precision) for size in SIZES[arguments.size]):
+    for size in SIZES[arguments.size]:
         if arguments.points not in ("both", "all" if size.backward_points is None else "part"):
             continue
         for bound in bounds:
