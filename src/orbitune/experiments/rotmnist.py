@@ -118,13 +118,18 @@ def thorough(epochs: float) -> PlainNetwork:
     )
 
 
+def smoothed(epochs: float) -> PlainNetwork:
+    """The same with smoothed labels, which it takes longer to know by heart."""
+    return replace(thorough(epochs), label_smoothing=0.1)
+
+
 def laptop_learners() -> Learners:
     """Two cores: minutes for most rows, up to an hour for M8 and M9.
 
     Most of that is the final network, which sees an image once per epoch, each time at another point of its orbit: that
     takes more epochs than a network without orbit needs, which knows its images by heart after far fewer.
     """
-    network, long = thorough(80.0), replace(thorough(300.0), label_smoothing=0.1)
+    network, long = thorough(80.0), smoothed(300.0)
     shallow = replace(SHALLOW, head_steps=400, num_inducing=1000)
     final = FixedRanges(long, head_steps=150, num_inducing=500, orbit_size=8)
     # On pixels, few angles of a full turn are far apart, and their mean kernel is mostly noise.
