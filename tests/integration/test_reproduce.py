@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from integration_helpers import orbitune
+from orbitune.commands.options import listed
 from orbitune.experiments import EXPERIMENTS
 from orbitune.experiments.page import render
 from orbitune.experiments.rows import read_rows, reproduce
@@ -71,10 +72,15 @@ def test_pcam_says_what_it_was_run_on(data_folder, tmp_path):
     assert "not the official split" in page and page.count("not run yet") == 4
 
 
+def test_names_are_separated_by_commas_or_given_one_by_one():
+    assert listed(["M1, M2,"]) == listed(["M1", "M2"]) == ["M1", "M2"]
+    assert listed(None) is None
+
+
 @pytest.mark.slow
 def test_rows_and_seeds_are_chosen_on_the_command_line(tmp_path):
     places = ["--out", str(tmp_path / "out"), "--work", str(tmp_path / "work")]
-    command = ["reproduce", "rotmnist", "--budget", "smoke", "--rows", "M1,M2", "--seeds", "2", *places]
+    command = ["reproduce", "rotmnist", "--budget", "smoke", "--rows", "M1", "--rows", "M2", "--seeds", "2", *places]
     finished = orbitune(*command, "--json")
     assert finished.returncode == 0, finished.stderr
     rows = {row["model"]: row for row in json.loads(finished.stdout)["rows"]}

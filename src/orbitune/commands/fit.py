@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from orbitune import fitting
-from orbitune.commands.options import Budget, Json, LogFile, Quiet, make_progress
+from orbitune.commands.options import Budget, Json, LogFile, Quiet, listed, make_progress
 from orbitune.commands.show import show_result
 from orbitune.config import make_config, read_config
 from orbitune.data import load_dataset
@@ -30,7 +30,7 @@ def fit(
     ] = None,
     out: Annotated[Path, typer.Option(help="Run directory: model, checkpoints, history, pictures.")] = Path("run"),
     orbit: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="Transformations to learn, separated by commas: " + ", ".join(AffineOrbit.names) + ". Default: all."
         ),
@@ -80,7 +80,7 @@ def fit(
     }
     values |= {key: value for key, value in options.items() if value is not None}
     if orbit is not None:
-        values.setdefault("orbit", {})["learn"] = [name.strip() for name in orbit.split(",") if name.strip()]
+        values.setdefault("orbit", {})["learn"] = listed(orbit)
     if resume:
         saved = read_config(out / fitting.CONFIG)
         refuse_changes(values, saved, out)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orbitune.commands.options import Budget, Json, LogFile, Quiet, Seed, make_progress
+from orbitune.commands.options import Budget, Json, LogFile, Quiet, Seed, listed, make_progress
 from orbitune.experiments import EXPERIMENTS
 from orbitune.experiments import rows as experiment_rows
 from orbitune.experiments.summary import table
@@ -26,7 +26,7 @@ def reproduce(
         Path, typer.Option(help="Directory for figures and JSON results; rows that are there are kept.")
     ] = Path("results"),
     rows: Annotated[
-        str | None, typer.Option(help="Only these rows, separated by commas, for example M8,M9. Default: all.")
+        list[str] | None, typer.Option(help="Only these rows, separated by commas, for example M8,M9. Default: all.")
     ] = None,
     seed: Seed = 0,
     seeds: Annotated[
@@ -56,7 +56,7 @@ def reproduce(
         experiment,
         budget.value,
         out,
-        rows=None if rows is None else [row.strip() for row in rows.split(",") if row.strip()],
+        rows=listed(rows),
         seeds=range(seed, seed + num_seeds),
         work=work,
         progress=make_progress(quiet, log),
