@@ -31,10 +31,10 @@ Learners = tuple[PlainNetwork, FixedRanges, CrossFit]
 
 def compositions(learners: Learners, size: int, **shared: object) -> dict[str, FitConfig]:
     """The three models on one subset; ``shared`` are options of :class:`FitConfig`."""
-    orbits = (NO_ORBIT, NO_ORBIT, OrbitConfig(start=0.02))
+    kinds = (("softmax", NO_ORBIT), ("gaussian", NO_ORBIT), ("gaussian", OrbitConfig(start=0.1)))
     return {
-        f"{model}-{size}": fit_config(learner, orbit=orbit, **shared)
-        for model, learner, orbit in zip(MODELS, learners, orbits, strict=True)
+        f"{model}-{size}": fit_config(learner, likelihood=likelihood, orbit=orbit, **shared)
+        for model, learner, (likelihood, orbit) in zip(MODELS, learners, kinds, strict=True)
     }
 
 
@@ -138,7 +138,9 @@ EXPERIMENT = Experiment(
         "The paper shows these numbers in figures only, so none stand here: it finds the invariant model ahead at "
         "every size, most at the smallest, 1,250 images nearly matching the network on all of MNIST, and larger "
         "rotations on smaller sets.",
-        "Softmax likelihood and cross-fitted evidence; the paper uses the Gaussian with fixed variances here.",
+        "Ranges are learned by cross-fitted evidence, with free variances, from ±0.1. Likelihoods are the paper's: "
+        "Softmax for the network, Gaussian for the GPs. With Softmax for the GPs, too, a trial on 312 images learned "
+        "hardly any rotation (±0.04, and ±0.36 with the Gaussian).",
         "Laptop: networks see about 400,000 images (200,000 at size 312, 600,000 at 60,000); the last network of the "
         "invariant model, which never sees an image twice in the same way, about 1,200,000 (800,000 at 312). Labels of "
         "all of them are smoothed (0.1), as in rows M8 and M9 of rotated MNIST.",
