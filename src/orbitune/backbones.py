@@ -32,13 +32,11 @@ class MnistCNN(nn.Sequential):
     Args:
         image_shape: (channels, height, width), sides at least 4.
         num_features: D.
-        dropout: probability before each fully connected layer while in training mode; the paper has none here.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int] = (1, 28, 28), num_features: int = 50, dropout: float = 0.0):
+    def __init__(self, image_shape: tuple[int, int, int] = (1, 28, 28), num_features: int = 50):
         channels, height, width = image_shape
         num_flat = 50 * _positive(height // 4, image_shape, 4) * _positive(width // 4, image_shape, 4)
-        dropped = (nn.Dropout(dropout),) if dropout else ()
         super().__init__(
             nn.Conv2d(channels, 20, 5, padding="same"),
             MaxPool2x2(),  # before ReLU: the same function, on a quarter of the entries
@@ -47,10 +45,8 @@ class MnistCNN(nn.Sequential):
             MaxPool2x2(),
             nn.ReLU(),
             nn.Flatten(),
-            *dropped,
             nn.Linear(num_flat, 500),
             nn.ReLU(),
-            *dropped,
             nn.Linear(500, num_features),
             nn.ReLU(),
         )

@@ -47,7 +47,7 @@ class FitConfig:
         train_size: use a class-balanced subset of so many training images.
         orbit: the transformations.
         likelihood: "softmax", "gaussian" (regression on one-hot codes), or "bernoulli" (two classes).
-        backbone: "mnist-cnn", "mnist-cnn-dropout", "pcam", "resnet18", "resnet18-narrow", "mlp" or "identity".
+        backbone: "mnist-cnn", "pcam", "resnet18", "resnet18-narrow", "mlp" or "identity".
         learner: "crossfit", "coordinate", "joint", "max-likelihood", "fixed", "augmented" or "plain".
         settings: the learner's own settings.
         baseline_epochs: training of the plain network beside it; 0 for none.

@@ -19,7 +19,7 @@ from orbitune.orbits import AffineOrbit, IdentityOrbit, Orbit
 from orbitune.orbits.ranges import KINDS
 from orbitune.training import load_state, save_state
 
-BACKBONES = ("mnist-cnn", "mnist-cnn-dropout", "pcam", "resnet18", "resnet18-narrow", "mlp", "identity")
+BACKBONES = ("mnist-cnn", "pcam", "resnet18", "resnet18-narrow", "mlp", "identity")
 WEIGHTS, STRUCTURE = "model.safetensors", "model.json"
 
 
@@ -87,8 +87,6 @@ def make_backbone(name: str, image_shape: tuple[int, int, int]) -> torch.nn.Modu
     match name:
         case "mnist-cnn":
             return MnistCNN(image_shape)
-        case "mnist-cnn-dropout":
-            return MnistCNN(image_shape, dropout=0.4)
         case "pcam":
             return PcamNet(image_shape)
         case "resnet18":

@@ -122,15 +122,6 @@ def test_mnist_cnn_refuses_images_that_are_too_small(shape):
     assert str(shape) in str(error.value)
 
 
-def test_mnist_cnn_with_dropout_is_the_same_network_outside_training():
-    plain, dropping = built(MnistCNN), built(lambda: MnistCNN(dropout=0.4))
-    images = random_images(3, 1, 28, 28)
-    assert torch.equal(plain(images), dropping(images))
-    assert kinds_of(dropping)[6:10] == ["Flatten", "Dropout", "Linear", "ReLU"]
-    with torch.random.fork_rng(devices=[]):
-        assert not torch.equal(dropping.train()(images), plain(images))
-
-
 # ------------------------------------------------------------------------------------------------------------ PcamNet
 
 

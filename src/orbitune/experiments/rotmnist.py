@@ -24,7 +24,7 @@ ROWS = {
     "M7": "non-invariant deep kernel GP, Softmax",
     "M8": "invariant deep kernel GP, Gaussian",
     "M9": "invariant deep kernel GP, Softmax",
-    "M9+": "M9 with dropout, longer training and more orbit points in prediction",
+    "M8+": "M8 with longer training, more of it under the ELBO, and more orbit points in prediction",
 }
 PAPER = {
     "M1": 0.9433,
@@ -59,7 +59,7 @@ class Learners:
 
 
 def compositions(learners: Learners, **shared: object) -> dict[str, FitConfig]:
-    """M1 … M9, and M9+ beyond the paper, as fits; ``shared`` are options of :class:`FitConfig`."""
+    """M1 … M9, and M8+ beyond the paper, as fits; ``shared`` are options of :class:`FitConfig`."""
     kinds = (
         (learners.shallow, NO_ORBIT, "identity"),
         (learners.invariant_shallow, OrbitConfig(), "identity"),
@@ -71,12 +71,8 @@ def compositions(learners: Learners, **shared: object) -> dict[str, FitConfig]:
         for learner, orbit, backbone in kinds
         for likelihood in ("gaussian", "softmax")
     ]
-    past = replace(
-        gps[-1],
-        settings=learners.past_the_paper,
-        backbone="mnist-cnn-dropout",
-        predict_orbit_size=2 * gps[-1].predict_orbit_size,
-    )
+    gaussian = gps[-2]
+    past = replace(gaussian, settings=learners.past_the_paper, predict_orbit_size=2 * gaussian.predict_orbit_size)
     return dict(zip(ROWS, (fit_config(learners.network, orbit=NO_ORBIT, **shared), *gps, past), strict=True))
 
 
@@ -140,8 +136,14 @@ def laptop_learners() -> Learners:
         CrossFit(folds=1, steps=60, warm_first=60, batch_size=128, orbit_size=16, num_inducing=400, final=many_angles),
         FixedRanges(network, head_steps=150, num_inducing=500),
         CrossFit(final=final),
-        CrossFit(final=replace(final, network=replace(long, epochs=400.0))),
+        CrossFit(final=under_the_elbo(final, epochs=800.0, elbo_steps=4000)),
     )
+
+
+def under_the_elbo(final: FixedRanges, epochs: float, elbo_steps: int) -> FixedRanges:
+    """Another length of the training, which ends with the ELBO as the network's loss (as in the paper)."""
+    network = replace(final.network, epochs=epochs)
+    return replace(final, network=network, elbo_steps=elbo_steps, elbo_learning_rate=0.001, elbo_batch_size=50)
 
 
 def laptop() -> dict[str, FitConfig]:
@@ -149,13 +151,7 @@ def laptop() -> dict[str, FitConfig]:
     learners = laptop_learners()
     configs = compositions(learners, data="rotated-mnist", predict_orbit_size=48)
     final = learners.invariant_deep.final
-    longer = replace(
-        final,
-        network=replace(final.network, epochs=400.0),
-        elbo_steps=1500,
-        elbo_learning_rate=0.001,
-        elbo_batch_size=50,
-    )
+    longer = under_the_elbo(final, epochs=400.0, elbo_steps=1500)
     return configs | {"M8": replace(configs["M8"], settings=replace(learners.invariant_deep, final=longer))}
 
 
@@ -234,8 +230,10 @@ EXPERIMENT = Experiment(
         "Seed 0 of M5 is older than corrections of cross-fitting (docs/crossfit.md says which).",
         "Laptop: 48 orbit points at test time (M4, M5: 24) and 8 or 16 where ranges and last layer are learned, not "
         "120; 200 to 1,000 inducing inputs.",
-        "Where the processor has units for it, networks are trained in bfloat16 (M8, M9). M8 stays 0.0003 below the "
-        "paper, where 50,000 test images have a standard error of 0.0005; without smoothed labels two seeds had "
-        "0.9886 and 0.9888 (records of commit 300e39a).",
+        "Where the processor has units for it, networks are trained in bfloat16 (M8, M9). The network of M8 ends with "
+        "1,500 steps under the ELBO, as the paper's does; they were tried on the 8,000 images left out (0.9906 with "
+        "them, 0.9901 without, after 80 epochs). Without them two seeds of M8 had 0.9893 and 0.9893 on the test images "
+        "(records of commit 1570fd1), without smoothed labels 0.9886 and 0.9888 (300e39a). Their standard "
+        "error is 0.0005.",
     ),
 )
