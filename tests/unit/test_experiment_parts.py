@@ -112,6 +112,19 @@ def test_networks_on_subsets_take_the_steps_of_the_paper():
         assert loop.steps == 60_000
 
 
+def test_subsets_say_what_few_images_are_worth():
+    def record(model, accuracy, rotation=None):
+        ranges = {} if rotation is None else {"rotation": [-rotation, rotation]}
+        return {"model": model, "seed": 0, "test_accuracy": accuracy, "ranges": ranges}
+
+    say = EXPERIMENTS["mnist-subsets"].findings
+    assert say([]) == []
+    rows = [record("NN-1250", 0.97), record("GP-1250", 0.975), record("invGP-1250", 0.988, 0.3)]
+    assert say(rows) == ["The invariant model is ahead of both others at 1 of the 1 sizes that were run."]
+    _, gap, rotation = say([record("invGP-312", 0.96, 0.4), *rows, record("NN-60000", 0.995)])
+    assert "-0.70 points" in gap and "±0.40 from 312, ±0.30 from 1,250 images" in rotation
+
+
 def test_the_models_of_table_1_are_compositions():
     rows = EXPERIMENTS["rotmnist"].budgets["laptop"].configs
     for name, config in rows.items():

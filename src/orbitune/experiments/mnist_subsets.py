@@ -98,22 +98,39 @@ def figure(records: Sequence[Row]) -> Figure:
 
 def _draw(axis: Axes, rows: Sequence[Row], values: Sequence[float], label: str) -> None:
     """A dot per row and seed, and a line through the means."""
-    by_size: dict[int, list[float]] = {}
-    for row, value in zip(rows, values, strict=True):
-        by_size.setdefault(int(row["model"].split("-")[1]), []).append(value)
+    by_size = _by_size(rows, values)
     (line,) = axis.plot(list(by_size), [sum(v) / len(v) for v in by_size.values()], label=label)
     dots = [(size, value) for size, several in by_size.items() for value in several]
     axis.plot([size for size, _ in dots], [value for _, value in dots], "o", ms=4, color=line.get_color())
 
 
+def _by_size(rows: Sequence[Row], values: Sequence[float]) -> dict[int, list[float]]:
+    """The values of rows, seeds together, by the number of images."""
+    by_size: dict[int, list[float]] = {}
+    for row, value in zip(rows, values, strict=True):
+        by_size.setdefault(int(row["model"].split("-")[1]), []).append(value)
+    return by_size
+
+
 def findings(records: Sequence[Row]) -> list[str]:
-    """Where the invariant model is ahead of both others."""
+    """Where the invariant model is ahead of both others, what 1,250 images are worth to it, its rotation by size."""
     means = mean_accuracies(records)
     complete = [size for size in SIZES if all(f"{model}-{size}" in means for model in MODELS)]
     ahead = [size for size in complete if means[f"invGP-{size}"] > max(means[f"NN-{size}"], means[f"GP-{size}"])]
-    if not complete:
-        return []
-    return [f"The invariant model is ahead of both others at {len(ahead)} of the {len(complete)} sizes that were run."]
+    sentences = []
+    if complete:
+        sentences.append(
+            f"The invariant model is ahead of both others at {len(ahead)} of the {len(complete)} sizes that were run."
+        )
+    if {"invGP-1250", "NN-60000"} <= set(means):
+        gap = 100 * (means["invGP-1250"] - means["NN-60000"])
+        sentences.append(f"The invariant model of 1,250 images less the network of 60,000: {gap:+.2f} points.")
+    invariant = [r for r in records if r["model"].startswith("invGP")]
+    widths = _by_size(invariant, [half_width(r, "rotation") for r in invariant])
+    if len(widths) > 1:
+        each = ", ".join(f"±{sum(w) / len(w):.2f} from {size:,}" for size, w in widths.items())
+        sentences.append(f"Rotation learned: {each} images.")
+    return sentences
 
 
 EXPERIMENT = Experiment(
@@ -143,6 +160,8 @@ EXPERIMENT = Experiment(
         "hardly any rotation (±0.04, and ±0.36 with the Gaussian).",
         "Laptop: networks see about 400,000 images (200,000 at size 312, 600,000 at 60,000); the last network of the "
         "invariant model, which never sees an image twice in the same way, about 1,200,000 (800,000 at 312). Labels of "
-        "all of them are smoothed (0.1), as in rows M8 and M9 of rotated MNIST.",
+        "all of them are smoothed (0.1), as in rows M8 and M9 of rotated MNIST: without that, the network on 312 "
+        "images had 0.9148 (record of commit 1570fd1). Against a network on 60,000 images that is trained so well, "
+        "1,250 images do not reach our aim of half a point less.",
     ),
 )
