@@ -13,6 +13,7 @@ from PIL import Image
 from orbitune.report.charts import confusion_chart, objective_chart, range_chart, reliability_chart, sweep_chart
 from orbitune.report.history import Path, join, range_path, smooth, split_phases, warnings_of
 from orbitune.report.pictures import data_uri, strip_uri
+from orbitune.report.plots import one_per_class
 from orbitune.report.scores import score
 from orbitune.report.svg import Axes, drawing, tag, ticks
 from orbitune.report.whatif import Curve, Sweep
@@ -137,3 +138,16 @@ def test_small_pictures_keep_their_pixels():
     factor = picture.width // 4
     assert (pixels.reshape(4, factor, 4, factor).std(axis=(1, 3)) == 0).all()
     assert (pixels[::factor, ::factor] == image[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "places"),
+    [
+        ([0] * 4 + [1] * 4 + [2] * 4, [0, 4, 8]),  # a folder, class by class
+        ([2, 2, 0, 2, 1, 0], [0, 2, 4]),
+        ([1, 1, 1, 0], [0, 1, 3]),  # too few classes: another image of one of them
+        ([5], [0]),
+    ],
+)
+def test_the_picture_of_the_orbit_shows_different_classes(labels, places):
+    assert one_per_class(torch.tensor(labels), 3).tolist() == places

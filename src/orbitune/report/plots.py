@@ -18,9 +18,19 @@ def save_pictures(
 ) -> list[Path]:
     """orbit.png and ranges.png in a run directory."""
     orbit_path, ranges_path = directory / "orbit.png", directory / "ranges.png"
-    plot_orbit(orbit, images[:5], [class_names[int(label)] for label in labels[:5]]).savefig(orbit_path, dpi=110)
+    shown = one_per_class(labels, 5)
+    plot_orbit(orbit, images[shown], [class_names[int(label)] for label in labels[shown]]).savefig(orbit_path, dpi=110)
     plot_ranges(read_history(directory)).savefig(ranges_path, dpi=110)
     return [orbit_path, ranges_path]
+
+
+def one_per_class(labels: Tensor, most: int) -> Tensor:
+    """Places of up to ``most`` images of different classes, the first of each; of fewer classes, others after them."""
+    order = labels.cpu().argsort(stable=True)
+    starts = torch.ones_like(order, dtype=torch.bool)
+    starts[1:] = labels.cpu()[order].diff() != 0
+    chosen = torch.cat([order[starts].sort().values, order[~starts].sort().values])[:most]
+    return chosen.sort().values
 
 
 @torch.no_grad()
