@@ -38,8 +38,8 @@ BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
     # The demo: 5,000 digits.
     "demo": {
         "crossfit": {
-            "max_rounds": 3,
-            "decay_from": 2,
+            "max_rounds": 4,
+            "decay_from": 3,
             "first_epochs": 16.0,
             "epochs": 3.0,
             "steps": 26,
