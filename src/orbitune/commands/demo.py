@@ -31,7 +31,7 @@ def demo(
     """Learn, from ranges near zero, what rotated digits are invariant to.
 
     The digits (a part of MNIST that comes with the package) were turned by random angles, which the model is not told.
-    About three minutes on two cores, no network needed.
+    Two to four minutes on two cores, no network needed.
     """
     if not (quiet or as_json):
         Console(stderr=True).print(
