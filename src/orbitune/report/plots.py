@@ -26,11 +26,11 @@ def save_pictures(
 
 def one_per_class(labels: Tensor, most: int) -> Tensor:
     """Places of up to ``most`` images of different classes, the first of each; of fewer classes, others after them."""
-    order = labels.cpu().argsort(stable=True)
-    starts = torch.ones_like(order, dtype=torch.bool)
-    starts[1:] = labels.cpu()[order].diff() != 0
-    chosen = torch.cat([order[starts].sort().values, order[~starts].sort().values])[:most]
-    return chosen.sort().values
+    first: dict[int, int] = {}
+    for place, label in enumerate(labels.tolist()):
+        first.setdefault(label, place)
+    others = sorted(set(range(len(labels))) - set(first.values()))
+    return torch.tensor(sorted([*first.values(), *others][:most]))
 
 
 @torch.no_grad()
