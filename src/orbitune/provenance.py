@@ -16,11 +16,12 @@ import torch
 from orbitune.machine import return_freed_memory
 
 
-def write_json(path: Path, record: dict[str, Any]) -> None:
+def write_json(path: Path, record: dict[str, Any] | list[str]) -> None:
     """Write a record, atomically; lists of numbers stand on one line each."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, indent=2)
-    text = re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
+    # A line break can only be one of the layout: within strings it is escaped.
+    text = re.sub(r"\[\n([-+.\deE,\s]+?)\n\s*\]", lambda m: f"[{' '.join(m[1].split())}]", text)
     unfinished = path.with_name(path.name + ".tmp")
     unfinished.write_text(text + "\n")
     os.replace(unfinished, path)

@@ -10,7 +10,9 @@ from integration_helpers import orbitune
 from orbitune.commands.options import listed
 from orbitune.experiments import EXPERIMENTS
 from orbitune.experiments.page import render
-from orbitune.experiments.rows import read_rows, reproduce
+from orbitune.experiments.records import read_rows
+from orbitune.experiments.rows import reproduce
+from orbitune.experiments.summary import summarise
 
 ROOT = Path(__file__).parents[2]
 PROVENANCE = {"experiment", "model", "budget", "seed", "config", "commit", "machine", "seconds", "peak_memory_mb"}
@@ -96,3 +98,10 @@ def test_rows_and_seeds_are_chosen_on_the_command_line(tmp_path):
 
 def test_the_committed_page_is_what_the_committed_results_say():
     assert (ROOT / "docs" / "reproduction.md").read_text() == render(EXPERIMENTS, ROOT / "results")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_committed_summaries_are_those_of_the_committed_records(name):
+    experiment = EXPERIMENTS[name]
+    summary = summarise(experiment, read_rows(experiment, ROOT / "results"))
+    assert json.loads((ROOT / "results" / f"{name}.json").read_text()) == json.loads(json.dumps(summary))

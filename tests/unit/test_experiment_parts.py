@@ -132,3 +132,35 @@ def test_the_models_of_table_1_are_compositions():
         assert (config.orbit.learn == ()) == (name in ("M1", "M2", "M3", "M6", "M7"))
         assert config.likelihood == ("gaussian" if name in ("M2", "M4", "M6", "M8", "M8+") else "softmax")
         assert config.train_size is None  # all 12,000; scored on all 50,000
+
+
+def test_table_1_compares_rows_as_the_paper_does():
+    ranges = {"rotation": [-3.0, 3.1], "translate_x": [-0.02, 0.01]}
+    records = [
+        {"model": "M6", "seed": 0, "test_accuracy": 0.95, "ranges": {}},
+        {"model": "M8", "seed": 0, "test_accuracy": 0.98, "ranges": ranges},
+        {"model": "M8", "seed": 1, "test_accuracy": 1.0, "ranges": {}},
+    ]
+    learned, gap = EXPERIMENTS["rotmnist"].findings(records)
+    assert learned == "M8, seed 0: rotation [-3.00, 3.10], x-translation [-0.02, 0.01]."
+    assert gap == "Invariant over non-invariant, in points (paper): M8 − M6 = 4.0 (5.1)."
+
+
+def test_the_curves_of_cifar10_are_told_by_peak_ties_and_fall():
+    curve = {"0.01": 0.58, "0.1": 0.605, "0.2": 0.6, "0.4": 0.46}
+    record = {"model": "adapted", "seed": 0, "num_test": 2000, "accuracy_by_level": curve}
+    (sentence,) = EXPERIMENTS["cifar10"].findings([record | {"best_level": 0.1, "test_accuracy": 0.605}])
+    assert sentence == (
+        "adapted, seed 0: best at ν = 0.1 (0.2 within a standard error, 1.1 points), 14.5 points less at ν = 0.4."
+    )
+
+
+def test_timing_is_told_as_the_paper_s_ratio():
+    (sentence,) = EXPERIMENTS["timing"].findings([{"seed": 0, "gaussian_unbiased": 3.0, "softmax_sample": 2.0}])
+    assert "takes 1.50 times as long" in sentence and "(paper: 2.3)" in sentence
+
+
+def test_the_widest_of_the_other_ranges_is_named():
+    record = {"model": "free", "seed": 1, "ranges": {"rotation": [-3, 3], "shear_x": [0.1, 0.3], "shear_y": [0, 0.1]}}
+    (sentence,) = EXPERIMENTS["variances"].findings([record, {"model": "plain", "seed": 0, "ranges": {}}])
+    assert sentence == "free, seed 1: the other half-widths are at most 0.10 (shear_x)."

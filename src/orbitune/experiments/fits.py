@@ -1,6 +1,7 @@
 """Rows that are fits: a composition of orbit, network, likelihood and learner, as ``orbitune fit`` would run it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from orbitune import fitting
@@ -39,3 +40,14 @@ def half_width(row: Row, name: str) -> float:
     """Half the width of a learned range."""
     low, high = row["ranges"][name]
     return (high - low) / 2
+
+
+def other_ranges(records: Sequence[Row], name: str = "rotation") -> list[str]:
+    """What became of the ranges beside the one that the table shows."""
+    sentences = []
+    for record in (r for r in records if r.get("ranges")):
+        others = {other: half_width(record, other) for other in record["ranges"] if other != name}
+        widest = max(others, key=others.__getitem__)
+        row = f"{record['model']}, seed {record['seed']}"
+        sentences.append(f"{row}: the other half-widths are at most {others[widest]:.2f} ({widest}).")
+    return sentences

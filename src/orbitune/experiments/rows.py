@@ -11,7 +11,8 @@ from typing import Any
 
 from orbitune.data.locations import cache_dir
 from orbitune.errors import InputError, unknown_name
-from orbitune.experiments.experiment import Experiment, Row, Task
+from orbitune.experiments.experiment import Experiment, Task
+from orbitune.experiments.records import changed_settings, read_rows
 from orbitune.experiments.summary import summarise
 from orbitune.provenance import commit, forget_peak_memory, machine, peak_memory_mb, write_json
 from orbitune.training import Progress, Silent
@@ -42,21 +43,23 @@ def reproduce(
     for name in rows or ():
         if name not in configs:
             raise unknown_name(f"row of {experiment.name} at budget {budget}:", name, configs)
+    _refuse_other_budgets(experiment, budget, out)
     seeds = range(experiment.budgets[budget].num_seeds) if seeds is None else seeds
     progress = progress or Silent()
     todo = [(seed, name) for seed in seeds for name in rows or configs]
     for number, (seed, name) in enumerate(todo, start=1):
         progress.message(f"{experiment.name}, row {name}, seed {seed} ({number} of {len(todo)})")
-        _row(experiment, budget, name, seed, out, work or cache_dir() / "work", progress)
+        path = out / experiment.name / f"{name}-seed{seed}.json"
+        if path.exists():
+            changes = changed_settings(experiment, json.loads(path.read_text()))
+            advice = (
+                f", of another recipe ({'; '.join(changes)}): remove it to compute the row again" if changes else ""
+            )
+            progress.message(f"{path} is there already{advice}")
+        else:
+            _compute(experiment, budget, name, seed, path, work or cache_dir() / "work", progress)
+            gather(experiment, out)  # now, in case the next row is interrupted
     return gather(experiment, out)
-
-
-def read_rows(experiment: Experiment, out: Path) -> list[Row]:
-    """The records of all rows in a folder of results, in the order of the table, then of the seeds."""
-    order = list(experiment.rows)
-    records = [json.loads(path.read_text()) for path in (out / experiment.name).glob("*.json")]
-    known = [record for record in records if record["model"] in order]
-    return sorted(known, key=lambda record: (order.index(record["model"]), record["seed"]))
 
 
 def gather(experiment: Experiment, out: Path) -> dict[str, Any]:
@@ -68,25 +71,28 @@ def gather(experiment: Experiment, out: Path) -> dict[str, Any]:
     return summary
 
 
-def _row(experiment: Experiment, budget: str, name: str, seed: int, out: Path, work: Path, progress: Progress) -> None:
-    stem = f"{name}-seed{seed}"
-    path = out / experiment.name / f"{stem}.json"
-    if path.exists():
-        found = json.loads(path.read_text())["budget"]
-        if found != budget:
-            raise InputError(
-                f"{path} was made with the budget {found!r}, not {budget!r}: choose another --out, or remove it"
-            )
-        progress.message(f"{path} is there already")
-        return
+def _refuse_other_budgets(experiment: Experiment, budget: str, out: Path) -> None:
+    """Seeds of one row are averaged, and rows compared: all of them must be of one budget."""
+    others = {record["budget"] for record in read_rows(experiment, out)} - {budget}
+    if others:
+        raise InputError(
+            f"{out / experiment.name} has records made with the budget {others.pop()!r}, not {budget!r}: choose "
+            "another --out, or remove them"
+        )
+
+
+def _compute(
+    experiment: Experiment, budget: str, name: str, seed: int, path: Path, work: Path, progress: Progress
+) -> None:
+    """Compute a row and seed, and write its record."""
     path.parent.mkdir(parents=True, exist_ok=True)  # before the work, not after it
     config = experiment.budgets[budget].configs[name]
     # Another configuration is another piece of work: its checkpoints would not fit.
     digest = hashlib.sha256(repr((config, seed)).encode()).hexdigest()[:10]
-    directory = work / experiment.name / f"{stem}-{digest}"
+    directory = work / experiment.name / f"{path.stem}-{digest}"
     directory.mkdir(parents=True, exist_ok=True)
     forget_peak_memory()
-    code = commit()  # now, and not when it is done
+    commits = _remember_commit(directory)
     started = time.monotonic()
     result = experiment.compute(Task(config, seed, directory, path.with_suffix(""), progress))
     accuracies = [metric.paper.get(name) for metric in experiment.metrics if metric.key == "test_accuracy"]
@@ -102,8 +108,19 @@ def _row(experiment: Experiment, budget: str, name: str, seed: int, out: Path, w
         **({"paper_accuracy": accuracies[0]} if accuracies else {}),
         **result,
         "peak_memory_mb": peak_memory_mb(),
-        "commit": code,
+        "commit": commits,
         "machine": machine(),
     }
     write_json(path, record)
     shutil.rmtree(directory)
+
+
+def _remember_commit(directory: Path) -> str | None:
+    """The commits that have worked in a directory, in their order: now's, and those of sessions before."""
+    path = directory / "commits.json"
+    known: list[str] = json.loads(path.read_text()) if path.exists() else []
+    code = commit()  # now, and not when the work is done
+    if code and code not in known:
+        known.append(code)
+        write_json(path, known)
+    return ", ".join(known) or None

@@ -77,7 +77,7 @@ def markdown(experiment: Experiment, summary: dict[str, Any]) -> str:
 
 def _cell(metric: Metric, score: dict[str, float | None]) -> str:
     ours = "–" if score["mean"] is None else f"{score['mean']:.{metric.digits}f}"
-    if score["spread"] is not None:
+    if score["spread"]:  # a number that is the same by construction has none
         ours += f" ± {score['spread']:.{metric.digits}f}"
     return ours if score["paper"] is None else f"{ours} ({score['paper']:g})"
 
