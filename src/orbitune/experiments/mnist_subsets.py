@@ -15,7 +15,7 @@ from orbitune.experiments.rotmnist import (
     SMOKE_DATA,
     paper_learners,
     smoke_learners,
-    smoothed,
+    thorough,
 )
 from orbitune.experiments.summary import mean_accuracies
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
@@ -50,8 +50,8 @@ def laptop_learners(size: int) -> Learners:
     def epochs(images: int, least: float, most: float) -> float:
         return min(max(images / size, least), most)
 
-    network = smoothed(epochs(400_000, 10.0, 400.0))
-    final = FixedRanges(smoothed(epochs(1_200_000, 20.0, 1600.0)), num_inducing=min(500, size))
+    network = thorough(epochs(400_000, 10.0, 400.0))
+    final = FixedRanges(thorough(epochs(1_200_000, 20.0, 1600.0)), num_inducing=min(500, size))
     invariant = CrossFit(
         first_epochs=epochs(250_000, 4.0, 60.0), epochs=epochs(60_000, 1.0, 20.0), look_ahead_floor=0.2, final=final
     )
@@ -89,10 +89,11 @@ def figure(records: Sequence[Row]) -> Figure:
     invariant = [r for r in records if r["model"].startswith("invGP")]
     for name in ("rotation", "translate_x"):
         _draw(right, invariant, [half_width(r, name) for r in invariant], name.replace("_", " "))
-    left.set(xscale="log", xlabel="training images", ylabel="test accuracy")
-    right.set(xscale="log", xlabel="training images", ylabel="learned half-width")
-    legend_once(left)
-    legend_once(right)
+    for axis, label in ((left, "test accuracy"), (right, "learned half-width")):
+        axis.set(xscale="log", xlabel="training images", ylabel=label)
+        axis.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
+        axis.set_xticks([], minor=True)
+        legend_once(axis)
     return drawn
 
 
