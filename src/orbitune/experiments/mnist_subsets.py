@@ -156,9 +156,9 @@ EXPERIMENT = Experiment(
         "The paper shows these numbers in figures only, so none stand here: it finds the invariant model ahead at "
         "every size, most at the smallest, 1,250 images nearly matching the network on all of MNIST, and larger "
         "rotations on smaller sets.",
-        "Ranges are learned by cross-fitted evidence, with free variances, from ±0.1 (paper: 0.02). Likelihoods are the "
-        "paper's: Softmax for the network, Gaussian for the GPs. With Softmax for the GPs, too, a trial on 312 images "
-        "learned hardly any rotation (±0.04, and ±0.36 with the Gaussian).",
+        "Ranges are learned by cross-fitted evidence, with free variances, from ±0.1 (paper: 0.02). Likelihoods are "
+        "the paper's: Softmax for the network, Gaussian for the GPs. With Softmax for the GPs, too, a trial on 312 "
+        "images learned hardly any rotation (±0.04, and ±0.36 with the Gaussian).",
         "Laptop: networks see about 400,000 images (200,000 at size 312, 600,000 at 60,000); the last network of the "
         "invariant model, which never sees an image twice in the same way, about 1,200,000 (800,000 at 312). Labels of "
         "all of them are smoothed (0.1), as in rows M8 and M9 of rotated MNIST: without that, the network on 312 "
