@@ -164,3 +164,13 @@ def test_the_widest_of_the_other_ranges_is_named():
     record = {"model": "free", "seed": 1, "ranges": {"rotation": [-3, 3], "shear_x": [0.1, 0.3], "shear_y": [0, 0.1]}}
     (sentence,) = EXPERIMENTS["variances"].findings([record, {"model": "plain", "seed": 0, "ranges": {}}])
     assert sentence == "free, seed 1: the other half-widths are at most 0.10 (shear_x)."
+
+
+def test_both_parameterisations_are_compared_seed_by_seed():
+    records = [
+        {"model": "alpha", "seed": 0, "rotation_half_width": 2.5},
+        {"model": "alpha", "seed": 1, "rotation_half_width": 9.0},
+        {"model": "reciprocal", "seed": 0, "rotation_half_width": 2.0},
+    ]
+    (sentence,) = EXPERIMENTS["parameterisation"].findings(records)
+    assert sentence == "Seed 0: ±2.50 rad as α and ±2.00 rad as ξ (= 0.50), 0.50 apart (paper: 0.10)."

@@ -10,6 +10,7 @@ from orbitune.experiments.plots import accuracies_and_ranges
 from orbitune.experiments.rotmnist import SMOKE_DATA, smoke_learners
 from orbitune.learners import CrossFit, FixedRanges, PlainNetwork
 
+PAPER = {"alpha": 2.8, "reciprocal": 2.7}
 ORBIT = OrbitConfig(learn=("rotation",), ranges={"rotation": (-0.5, 0.5)}, symmetric=True)
 
 
@@ -22,12 +23,17 @@ def _rows(learner: CrossFit, **options: object) -> dict[str, FitConfig]:
 
 
 def findings(records: Sequence[Row]) -> list[str]:
-    """Both ranges in the coordinates they were learned in."""
-    return [
-        f"{r['model']}, seed {r['seed']}: ±{r['rotation_half_width']:.2f} rad"
-        + (f" (ξ = {1 / r['rotation_half_width']:.2f})." if r["model"] == "reciprocal" else ".")
-        for r in records
-    ]
+    """Both ranges in the coordinates they were learned in, and how far apart they are, seed by seed."""
+    sentences = []
+    for record in (r for r in records if r["model"] == "reciprocal"):
+        xi = record["rotation_half_width"]
+        for other in (r for r in records if r["model"] == "alpha" and r["seed"] == record["seed"]):
+            alpha = other["rotation_half_width"]
+            sentences.append(
+                f"Seed {record['seed']}: ±{alpha:.2f} rad as α and ±{xi:.2f} rad as ξ (= {1 / xi:.2f}), "
+                f"{abs(alpha - xi):.2f} apart (paper: {abs(PAPER['alpha'] - PAPER['reciprocal']):.2f})."
+            )
+    return sentences
 
 
 _LAPTOP = CrossFit(
@@ -52,7 +58,7 @@ EXPERIMENT = Experiment(
     compute=compute_fit,
     figure=lambda records: accuracies_and_ranges(records, ("rotation",)),
     metrics=(
-        Metric("rotation_half_width", "rotation, half-width", {"alpha": 2.8, "reciprocal": 2.7}, 2),
+        Metric("rotation_half_width", "rotation, half-width", PAPER, 2),
         accuracy_metric(),
     ),
     findings=findings,
