@@ -16,8 +16,9 @@ from orbitune.backbones import MnistCNN
 from orbitune.data import load_dataset
 from orbitune.experiments.experiment import Row
 from orbitune.experiments.fits import DATA_SEED
+from orbitune.experiments.records import read_rows
 from orbitune.experiments.rotmnist import EXPERIMENT, PAPER
-from orbitune.experiments.rows import read_rows, reproduce
+from orbitune.experiments.rows import reproduce
 from orbitune.learners import PlainNetwork, Problem
 from orbitune.likelihoods import Softmax
 from orbitune.machine import keep_freed_memory
