@@ -10,7 +10,7 @@ from torch import nn
 from orbitune.backbones import Identity
 from orbitune.config import OrbitConfig
 from orbitune.errors import InputError
-from orbitune.learners import AugmentedNetwork, CrossFit, FixedRanges, PlainNetwork, Problem
+from orbitune.learners import AugmentedNetwork, CrossFit, FixedRanges, MaximumLikelihood, PlainNetwork, Problem
 from orbitune.likelihoods import Gaussian, Poisson, Softmax
 from orbitune.orbits import AffineOrbit, IdentityOrbit
 from orbitune.saving import make_orbit
@@ -58,16 +58,23 @@ def test_the_network_sees_as_many_orbit_points_per_step_as_it_is_told():
     assert outcome.model.backbone.calls == [30] * 10  # ten minibatches, as in every epoch of a small set
 
 
-def test_a_network_with_smoothed_labels_stays_less_certain():
+@pytest.mark.parametrize("learner", [PlainNetwork(epochs=20.0), MaximumLikelihood(steps=200)], ids=["plain", "ML"])
+def test_a_network_with_smoothed_labels_stays_less_certain(learner):
+    learner = replace(learner, learning_rate=0.03, batch_size=10, orbit_size=1)
+
     def certainty(smoothing):
-        learner = PlainNetwork(epochs=20.0, learning_rate=0.03, batch_size=10, label_smoothing=smoothing)
         problem = make_problem(make_backbone=lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 5)))
-        return learner.learn(problem, Run(None)).model.predict(problem.inputs).amax(1).mean()
+        model = replace(learner, label_smoothing=smoothing).learn(problem, Run(None)).model
+        return model.predict(problem.inputs).amax(1).mean()
 
     assert certainty(0.0) > 0.95
     assert abs(certainty(0.5) - 0.75) < 0.1  # of its label and of all, in equal shares: ½ + ½ · ½
+
+
+@pytest.mark.parametrize("learner", [PlainNetwork, MaximumLikelihood])
+def test_labels_cannot_be_smoothed_away(learner):
     with pytest.raises(InputError, match="label_smoothing must be less than 1, got 1"):
-        PlainNetwork(label_smoothing=1.0)
+        learner(label_smoothing=1.0)
 
 
 def test_an_augmented_network_keeps_the_orbit_and_a_plain_one_has_none():

@@ -21,7 +21,7 @@ def _rows(likelihood: MaximumLikelihood, crossfit: CrossFit, **options: object) 
     }
 
 
-_LAPTOP = MaximumLikelihood(steps=4000, learning_rate=0.004, batch_size=100, orbit_size=4)
+_LAPTOP = MaximumLikelihood(steps=12_000, learning_rate=0.004, batch_size=50, orbit_size=4, label_smoothing=0.1)
 _CROSSFIT = CrossFit(final=FixedRanges(PlainNetwork(epochs=20.0)))
 
 EXPERIMENT = Experiment(
@@ -42,7 +42,7 @@ EXPERIMENT = Experiment(
                 **SMOKE_DATA,
             ),
         ),
-        "laptop": Budget(1, _rows(_LAPTOP, _CROSSFIT, data="rotated-mnist", predict_orbit_size=16)),
+        "laptop": Budget(1, _rows(_LAPTOP, _CROSSFIT, data="rotated-mnist", train_size=1000, predict_orbit_size=16)),
         "paper": Budget(
             3,
             _rows(

@@ -10,7 +10,7 @@ import torch
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from torch import Tensor, nn
 
-from orbitune.errors import refuse_bad_numbers
+from orbitune.errors import InputError, refuse_bad_numbers
 from orbitune.features import extract_features
 from orbitune.gp import GPHead, Posterior, median_distance, select_inducing
 from orbitune.inputs import Inputs, take
@@ -91,6 +91,9 @@ class Learner(ABC):
 
     def __post_init__(self) -> None:
         refuse_bad_numbers(self, COUNTS)
+        smoothing = getattr(self, "label_smoothing", 0.0)
+        if smoothing >= 1:
+            raise InputError(f"label_smoothing must be less than 1, got {smoothing}")
 
     @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Outcome:

@@ -3,7 +3,6 @@
 import copy
 from dataclasses import dataclass, replace
 
-from orbitune.errors import InputError
 from orbitune.gp import NaturalPosterior
 from orbitune.learners.base import Learner, Outcome, Problem, choose_inducing, make_head, steps_of, training_elbo
 from orbitune.model import InvariantGP
@@ -34,11 +33,6 @@ class PlainNetwork(Learner):
     label_smoothing: float = 0.0
     batch_size: int = 100
     orbit_size: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.label_smoothing >= 1:
-            raise InputError(f"label_smoothing must be less than 1, got {self.label_smoothing}")
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase of log-likelihood."""

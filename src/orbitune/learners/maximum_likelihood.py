@@ -9,12 +9,18 @@ from orbitune.training import Phase, Run, train
 
 @dataclass(frozen=True)
 class MaximumLikelihood(Learner):
-    """Network and orbit trained by the training log-likelihood, which ranges can only lower: they collapse."""
+    """Network and orbit trained by the training log-likelihood, which ranges can only lower: they collapse.
+
+    Attributes:
+        label_smoothing: share of every label that is spread over all classes. Without it a network that knows its
+            images by heart has a likelihood of one at every point of the orbit, and ranges stay where they are.
+    """
 
     steps: int = 2000
     learning_rate: float = 0.001
     batch_size: int = 200
     orbit_size: int = 8
+    label_smoothing: float = 0.0
 
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase; there is no evidence to report."""
@@ -28,6 +34,7 @@ class MaximumLikelihood(Learner):
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
+            label_smoothing=self.label_smoothing,
         )
         train(network, problem.inputs, problem.targets, phase, run)
         return Outcome(network, None)
