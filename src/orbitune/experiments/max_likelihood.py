@@ -58,7 +58,7 @@ EXPERIMENT = Experiment(
     findings=other_ranges,
     differences=(
         "The paper shows curves only, without numbers; both collapse. Here the narrow range has collapsed, and the "
-        "wide one falls at the end of its 12,000 steps; the six other ranges, from ±0.05, have collapsed in both. "
+        "wide one is still falling after 12,000 steps; the six other ranges, from ±0.05, have collapsed in both. "
         "Laptop: 1,000 images and smoothed labels (0.1). "
         "Without smoothing the network knows its images by heart at every point of the orbit, the likelihood is one up "
         "to rounding, and ranges stand still where the last gradients left them: ±0.83 and ±1.14 from 12,000 images "
