@@ -12,8 +12,8 @@ class MaximumLikelihood(Learner):
     """Network and orbit trained by the training log-likelihood, which ranges can only lower: they collapse.
 
     Attributes:
-        label_smoothing: share of every label that is spread over all classes. Without it a network that knows its
-            images by heart has a likelihood of one at every point of the orbit, and ranges stay where they are.
+        label_smoothing: share of every label that is spread over all classes. Without it the likelihood of
+            a network that knows its images by heart is nearly one on the whole orbit, and hardly moves the ranges.
     """
 
     steps: int = 2000
