@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,8 +10,7 @@ from torch import nn
 
 from orbitune.backbones import Identity
 from orbitune.errors import Interrupted
-from orbitune.experiments import EXPERIMENTS
-from orbitune.experiments.cifar10 import level_ranges
+from orbitune.experiments import EXPERIMENTS, cifar10, cifar10_curves
 from orbitune.experiments.embeddings import spreads
 from orbitune.experiments.fig1 import findings
 from orbitune.experiments.sgpr import Sgpr
@@ -56,7 +56,7 @@ def test_features_that_ignore_orientation_do_not_spread_over_it(bars):
 
 
 def test_the_levels_of_the_paper():
-    ranges = level_ranges(0.1)
+    ranges = cifar10.level_ranges(0.1)
     assert set(ranges) == set(AffineOrbit.names)
     assert ranges["rotation"] == pytest.approx((-0.1 * math.pi, 0.1 * math.pi))
     assert [math.exp(bound) for bound in ranges["log_scale_x"]] == pytest.approx([0.9, 1.1])
@@ -85,31 +85,35 @@ class StopAfter(Silent):
 
 
 def sgpr_curve(directory, bars, progress=None, resume=False):
-    """Accuracy on the training images, and the bound after each L-BFGS step."""
+    """The score on the training images, and the bound before each L-BFGS step."""
     images, labels = bars
     problem = Problem(images, labels, AffineOrbit(learn=()), Softmax(2), Identity)
     run = Run(directory, seed=0, resume=resume, progress=progress)
     if progress is not None:
         progress.run = run
     orbit = AffineOrbit({"rotation": (-1.0, 1.0)}, learn=())
-    accuracy = Sgpr(40, num_inducing=8, orbit_size=3, steps=6).score(Identity(), orbit, problem, bars, run, "SGPR")
+    score = Sgpr(40, num_inducing=8, orbit_size=3, steps=6).score(Identity(), orbit, problem, bars, run, "SGPR")
     lines = [json.loads(line) for line in (directory / HISTORY).read_text().splitlines()]
-    return accuracy, [line["elbo"] for line in lines]
+    return score, [line["elbo"] for line in lines]
 
 
 def test_sgpr_learns_and_goes_on_after_an_interruption_as_if_there_had_been_none(bars, tmp_path):
-    accuracy, bounds = sgpr_curve(tmp_path / "straight", bars)
-    assert accuracy > 0.9 and bounds[-1] > bounds[0] and len(bounds) == 6
+    score, bounds = sgpr_curve(tmp_path / "straight", bars)
+    assert score.accuracy > 0.9 and score.elbo > bounds[-1] > bounds[0] and len(bounds) == 6
     with pytest.raises(Interrupted):
         sgpr_curve(tmp_path / "stopped", bars, StopAfter(3))
-    assert sgpr_curve(tmp_path / "stopped", bars, resume=True) == (accuracy, bounds)
+    assert sgpr_curve(tmp_path / "stopped", bars, resume=True) == (score, bounds)
 
 
 def test_networks_on_subsets_take_the_steps_of_the_paper():
-    rows = EXPERIMENTS["mnist-subsets"].budgets["paper"].configs
+    budgets = EXPERIMENTS["mnist-subsets"].budgets
     for size in (312, 1250, 5000, 20_000, 60_000):
-        (loop,) = rows[f"NN-{size}"].settings.plan(size)
+        (loop,) = budgets["paper"].configs[f"NN-{size}"].settings.plan(size)
         assert loop.steps == 60_000
+    shorter, whole = (
+        budgets[b].configs[row].settings for b, row in (("laptop", "paperNN-60000"), ("paper", "NN-60000"))
+    )
+    assert shorter == replace(whole, epochs=whole.epochs / 3)
 
 
 def test_subsets_say_what_few_images_are_worth():
@@ -122,7 +126,14 @@ def test_subsets_say_what_few_images_are_worth():
     rows = [record("NN-1250", 0.97), record("GP-1250", 0.975), record("invGP-1250", 0.988, 0.3)]
     assert say(rows) == ["The invariant model is ahead of both others at 1 of the 1 sizes that were run."]
     _, gap, rotation = say([record("invGP-312", 0.96, 0.4), *rows, record("NN-60000", 0.995)])
-    assert "-0.70 points" in gap and "±0.40 from 312, ±0.30 from 1,250 images" in rotation
+    assert (
+        gap.endswith("60,000: -0.70 points where that is trained as ours.")
+        and "±0.40 from 312, ±0.30 from 1,250 images" in rotation
+    )
+    _, gap = say([*rows, record("NN-60000", 0.995), record("paperNN-60000", 0.99)])
+    assert gap.endswith(
+        "-0.70 points where that is trained as ours, -0.20 points where that is trained as the paper's."
+    )
 
 
 def test_the_models_of_table_1_are_compositions():
@@ -146,14 +157,40 @@ def test_table_1_compares_rows_as_the_paper_does():
     assert gap == "Invariant over non-invariant, in points (paper): M8 − M6 = 4.0 (5.1)."
 
 
-def test_the_curves_of_cifar10_are_told_by_peak_ties_and_gains():
-    curve = {"0.01": 0.58, "0.1": 0.605, "0.2": 0.6, "0.4": 0.46}
-    record = {"model": "adapted", "seed": 0, "num_test": 2000, "accuracy_by_level": curve}
-    (sentence,) = EXPERIMENTS["cifar10"].findings([record | {"best_level": 0.1, "test_accuracy": 0.605}])
-    assert sentence == (
-        "adapted, seed 0: best at ν = 0.1 (0.2 within a standard error, 1.1 points); points gained over ν = 0.01: "
-        "+2.5 at 0.1, +2.0 at 0.2, -12.0 at 0.4."
+def _curve(model: str, accuracies: dict[str, float], elbos: list[float], seed: int = 0) -> dict[str, object]:
+    by_level = {"accuracy_by_level": accuracies, "elbo_by_level": dict(zip(accuracies, elbos, strict=True))}
+    return {"model": model, "seed": seed, "num_test": 2000, "test_accuracy": max(accuracies.values()), **by_level}
+
+
+def test_the_curves_of_cifar10_are_told_by_peak_ties_gains_and_evidence():
+    accuracies = {"0.01": 0.58, "0.1": 0.605, "0.2": 0.6, "0.4": 0.46}
+    shape, evidence = cifar10.findings([_curve("epsilon", accuracies, [11.42, 3.0, -4.0, -15.0])])
+    assert shape == (
+        "epsilon, seed 0: best 0.6050 (paper: 0.774) at ν = 0.1, 0.2 within a standard error (1.1 points); points "
+        "gained over ν = 0.01: +2.5 at 0.1, +2.0 at 0.2, -12.0 at 0.4."
     )
+    assert evidence == (
+        "epsilon, seed 0: the evidence is highest at ν = 0.01 (11.4 at 0.01, 3.0 at 0.1, -4.0 at 0.2, -15.0 at 0.4)."
+    )
+
+
+def test_the_adapted_curve_of_cifar10_takes_every_network_at_its_own_level():
+    records = [
+        _curve("epsilon", {"0.01": 0.6, "0.1": 0.5}, [1.0, 0.0]),
+        _curve("tenth", {"0.01": 0.4, "0.1": 0.7}, [0.0, 2.0]),
+        _curve("adapted-0.4", {"0.4": 0.3}, [3.0]),
+        _curve("adapted-0.05", {"0.05": 0.65}, [4.0]),
+        _curve("epsilon", {"0.01": 0.1}, [9.0], seed=1),
+    ]
+    *single, adapted = cifar10_curves.curves(records)
+    assert [(curve.name, curve.seed) for curve in single] == [("epsilon", 0), ("tenth", 0), ("epsilon", 1)]
+    assert (adapted.name, adapted.seed, adapted.best, adapted.most_evident) == ("adapted", 0, 0.1, 0.05)
+    assert list(adapted.scores.items()) == [
+        (0.01, (0.6, 1.0)),
+        (0.05, (0.65, 4.0)),
+        (0.1, (0.7, 2.0)),
+        (0.4, (0.3, 3.0)),
+    ]
 
 
 def test_timing_is_told_as_the_paper_s_ratio():

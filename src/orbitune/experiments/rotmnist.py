@@ -156,7 +156,7 @@ def laptop() -> dict[str, FitConfig]:
 
 def paper_learners() -> Learners:
     """The paper's sizes, for a GPU and patience."""
-    network = PlainNetwork(epochs=200.0, batch_size=200)
+    network = PlainNetwork(epochs=200.0, schedule=Schedule.constant, batch_size=200)
     shallow = replace(SHALLOW, head_steps=5000, num_inducing=1200, orbit_size=120)
     final = FixedRanges(
         PlainNetwork(epochs=200.0, batch_size=200, orbit_size=16),

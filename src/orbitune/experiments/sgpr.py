@@ -1,6 +1,7 @@
 """Sparse GP regression on orbit averages of a frozen network's features, as in the paper's appendix on CIFAR-10."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
@@ -24,6 +25,13 @@ def ard_kernel(num_features: int, lengthscale: float, variance: float) -> Kernel
     return kernel
 
 
+class Score(NamedTuple):
+    """What a regression is worth: the share of test images that it classifies right, and its evidence per datum."""
+
+    accuracy: float
+    elbo: float
+
+
 @dataclass(frozen=True)
 class Sgpr:
     """Regression on one-hot codes with fixed noise; kernel and inducing inputs by L-BFGS on the collapsed bound.
@@ -43,8 +51,8 @@ class Sgpr:
 
     def score(
         self, backbone: nn.Module, orbit: Orbit, problem: Problem, test: tuple[Tensor, Tensor], run: Run, name: str
-    ) -> float:
-        """Test accuracy of the regression at an orbit; ``name`` is unique within the run."""
+    ) -> Score:
+        """Fit the regression at an orbit; ``name`` is unique within the run."""
         likelihood = Gaussian(problem.likelihood.num_outputs, self.noise_variance, labels=True).requires_grad_(False)
         problem = replace(problem, likelihood=likelihood, make_kernel=ard_kernel)
         inputs, targets = problem.inputs[: self.num_data], problem.targets[: self.num_data]
@@ -61,13 +69,13 @@ class Sgpr:
         )
         features: Tensor | None = None
 
-        def bound() -> Tensor:
-            assert features is not None
+        def bound(features: Tensor) -> Tensor:
             return collapsed_bound(head.project(features), encoded, likelihood.noise_variance) / len(inputs)
 
         def closure() -> Tensor:
+            assert features is not None
             optimiser.zero_grad()
-            loss = -bound()
+            loss = -bound(features)
             loss.backward()
             return loss
 
@@ -77,11 +85,13 @@ class Sgpr:
             loss = optimiser.step(closure)
             run.log(phase=name, step=step, elbo=-loss.item())
 
-        def test_accuracy() -> float:
+        def score() -> dict[str, float]:
             values = frozen_features(model, inputs, self.orbit_size, seed) if features is None else features
             every = OrbitFeatures(values.unsqueeze(1), orbit.exact)
             # One full step is the exact optimum of q(u) for the Gaussian likelihood.
             natural_gradient_step(model, sample_bound(model, every, encoded, num_data=len(inputs)), rate=1.0)
-            return accuracy(model, *test, self.orbit_size, run.generator)
+            with torch.no_grad():
+                elbo = bound(values).item()
+            return Score(accuracy(model, *test, self.orbit_size, run.generator), elbo)._asdict()
 
-        return run.once(f"{name}/accuracy", test_accuracy)
+        return Score(**run.once(f"{name}/score", score))
