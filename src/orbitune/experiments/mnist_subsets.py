@@ -180,8 +180,8 @@ EXPERIMENT = Experiment(
         "images learned hardly any rotation (±0.04, and ±0.36 with the Gaussian).",
         "Laptop: networks see about 400,000 images (200,000 at size 312, 600,000 at 60,000); the last network of the "
         "invariant model, which never sees an image twice in the same way, about 1,200,000 (800,000 at 312). Labels of "
-        "all of them are smoothed (0.1), as in rows M8 and M9 of rotated MNIST: without that, the network on 312 "
-        "images had 0.9148 (record of commit 1570fd1). Against a network on 60,000 images that is trained so well, "
+        "all of them are smoothed (0.1), as in all networks of rotated MNIST: without that, the network on 312 "
+        "images had 0.9148 (results/ of commit 1570fd1). Against a network on 60,000 images that is trained so well, "
         "1,250 images do not reach our aim of half a point less; what was tried is in docs/crossfit.md, “Few images”.",
     ),
 )

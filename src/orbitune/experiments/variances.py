@@ -64,7 +64,7 @@ EXPERIMENT = Experiment(
         "The paper shows curves only, of 12,000 images: with fixed variances the rotation is learned, with free ones "
         "the ranges collapse. Laptop: 3,000 images, chosen among three settings because free variances collapse there. "
         "From 12,000 images they do not: after 27 epochs of pre-training, rotation grew to ±3.08 with free and to "
-        "±2.51 with fixed variances (records of commit 300e39a), and in a trial with the paper's 200 epochs it had "
+        "±2.51 with fixed variances (results/ of commit 1e9e430), and in a trial with the paper's 200 epochs it had "
         "come to ±2.4 with free ones, and was growing, when it was stopped.",
         "Fixed variances are no remedy here. In the first phase of the last layer rotation grows to ±0.37 with them, "
         "where it collapses with free ones; in the second, after the network has been trained under the ELBO, it "
