@@ -50,7 +50,7 @@ class FitConfig:
         backbone: "mnist-cnn", "pcam", "resnet18", "resnet18-narrow", "mlp" or "identity".
         learner: "crossfit", "coordinate", "joint", "max-likelihood", "fixed", "augmented" or "plain".
         settings: the learner's own settings.
-        baseline_epochs: training of the plain network beside it; 0 for none.
+        baseline_epochs: training of the plain network beside it; 0 for none. The learner "plain" has none beside it.
         predict_orbit_size: orbit points per test image.
         seed: of everything random.
     """

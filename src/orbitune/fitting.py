@@ -66,10 +66,11 @@ def fit(
             make_likelihood(config.likelihood, num_classes),
             lambda: make_backbone(config.backbone, dataset.image_shape),
         )
-        plain, baseline = None, PlainNetwork(epochs=config.baseline_epochs)
-        before = baseline.plan(len(problem.inputs)) if config.baseline_epochs else []
+        config.settings.check(problem)
+        plain, baseline = None, _baseline(config)
+        before = baseline.plan(len(problem.inputs)) if baseline else []
         run.plan([*before, *config.settings.plan(len(problem.inputs))])
-        if config.baseline_epochs:
+        if baseline:
             network = baseline.learn(problem, run).model
             plain = run.once("plain predictions", lambda: _predict(network, dataset, 1, run.generator))
             run.untrack("plain network")
@@ -94,6 +95,12 @@ def fit(
         save_pictures(directory, model.orbit, problem.inputs, dataset.class_names, problem.targets)
         run.save()
     return result
+
+
+def _baseline(config: FitConfig) -> PlainNetwork | None:
+    """The plain network beside a fit; none beside one that is nothing else."""
+    wanted = config.baseline_epochs and not isinstance(config.settings, PlainNetwork)
+    return PlainNetwork(epochs=config.baseline_epochs) if wanted else None
 
 
 def _predict(

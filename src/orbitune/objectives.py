@@ -25,6 +25,7 @@ from orbitune.gp import (
 from orbitune.likelihoods import Gaussian
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
+from orbitune.orbits import Orbit
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,7 @@ def unbiased_elbo(
         backward_points: how many of them are back-propagated through, at random; None is all.
         generator: randomness of the orbit.
     """
-    if not model.orbit.exact and (orbit_size < 2 or orbit_size % 2):
-        raise InputError(f"the unbiased bound splits the orbit into halves: orbit_size must be even, got {orbit_size}")
+    check_halves(model.orbit, orbit_size)
     _gaussian(model)
     encoded = model.encode(inputs, targets)
     # All its terms are linear in either half: products are of one with the other.
@@ -270,6 +270,12 @@ def natural_gradient_step(
 def full_precision(like: Tensor) -> torch.autocast:
     """The last layer's linear algebra is never done in bfloat16, whatever the network around it does."""
     return torch.autocast(like.device.type, enabled=False)
+
+
+def check_halves(orbit: Orbit, orbit_size: int) -> None:
+    """The unbiased bound needs two halves of an orbit, unless that is finite."""
+    if not orbit.exact and (orbit_size < 2 or orbit_size % 2):
+        raise InputError(f"the unbiased bound splits the orbit into halves: orbit_size must be even, got {orbit_size}")
 
 
 def _gaussian(model: InvariantGP) -> Gaussian:

@@ -12,6 +12,10 @@ import torch
 from PIL import Image
 
 from integration_helpers import orbitune
+from orbitune.config import FitConfig
+from orbitune.data import load_dataset
+from orbitune.fitting import fit
+from orbitune.learners import PlainNetwork
 from orbitune.training import load_state
 
 pytestmark = pytest.mark.slow  # every test starts the program anew
@@ -103,6 +107,13 @@ def test_every_learner_runs_with_every_likelihood_it_is_given(learner, tmp_path)
     finished = orbitune(*command, "--train-size", "60", "--out", str(tmp_path / "run"), "--json", "--quiet")
     assert finished.returncode == 0, finished.stderr
     assert set(json.loads(finished.stdout)) >= KEYS
+
+
+def test_the_plain_learner_trains_its_network_and_has_no_other_beside_it(tmp_path):
+    config = FitConfig(data="digits", train_size=100, learner="plain", settings=PlainNetwork(epochs=3.0))
+    assert config.baseline_epochs > 0
+    result = fit(config, load_dataset("digits"), tmp_path / "run")
+    assert result.test_accuracy > 0.4 and result.plain_network_accuracy is None
 
 
 def test_orbit_and_config_file_decide_what_is_learned(tmp_path):

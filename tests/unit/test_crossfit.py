@@ -8,13 +8,13 @@ import torch
 
 from orbitune.backbones import MLP
 from orbitune.config import make_learner
-from orbitune.errors import Interrupted
-from orbitune.learners import Problem, crossfit
-from orbitune.likelihoods import Softmax
+from orbitune.errors import InputError, Interrupted
+from orbitune.learners import CoordinateAscent, CrossFit, FixedRanges, Joint, Problem, crossfit
+from orbitune.likelihoods import Gaussian, Softmax
 from orbitune.orbits import AffineOrbit
 from orbitune.training import Run
-from orbitune.training.progress import Silent
 from orbitune.training.trainer import measurements
+from stopping import StopIn
 
 LEARNER = replace(make_learner("crossfit", "smoke"), max_rounds=3, tolerance=0.0)
 
@@ -86,15 +86,31 @@ def test_rounds_that_were_ended_by_the_time_limit_stay_ended_on_resume(problem, 
     assert {line["round"] for line in resumed.history if line["phase"] == "evidence"} == {1}
 
 
-class StopIn(Silent):
-    """Ctrl-C in a loop."""
+@pytest.mark.parametrize("learner", [CrossFit, CoordinateAscent, Joint])
+def test_an_orbit_without_halves_is_refused_before_anything_is_trained(problem, learner):
+    run = Run(None)
+    with pytest.raises(InputError, match="orbit_size must be even, got 3"):
+        learner(orbit_size=3).learn(replace(problem, likelihood=Gaussian(2, labels=True)), run)
+    assert run.num_steps == 0
 
-    def __init__(self, name):
-        self.name = name
 
-    def start(self, phase, total, first):
-        if phase == self.name:
-            self.run._request_stop(0, None)
+def test_coordinates_that_contradict_the_orbit_s_are_refused(problem):
+    orbit = AffineOrbit({"rotation": (-0.3, 0.3)}, learn="rotation", parameterisation="reciprocal")
+    with pytest.raises(InputError, match=r"'reciprocal' .* in its own \('log'\)"):
+        LEARNER.learn(replace(problem, orbit=orbit), Run(None))
+    replace(LEARNER, coordinates="reciprocal").check(replace(problem, orbit=orbit))
+
+
+@pytest.mark.parametrize("learner", [CrossFit, FixedRanges])
+def test_a_rate_that_would_leave_the_posterior_at_the_prior_is_refused(learner):
+    with pytest.raises(InputError, match="natural_rate must be more than 0 and at most 1, got 0"):
+        learner(natural_rate=0.0)
+
+
+def test_natural_gradients_do_not_overshoot():
+    with pytest.raises(InputError, match=r"natural_rate must be at least 0 and at most 1, got 1\.5"):
+        CoordinateAscent(natural_rate=1.5)
+    assert CoordinateAscent(natural_rate=0.0).natural_rate == 0  # q(u) by Adam, as in the paper
 
 
 def test_the_history_has_the_evidence_of_all_folds(problem, monkeypatch):

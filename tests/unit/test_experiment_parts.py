@@ -12,14 +12,15 @@ from orbitune.backbones import Identity
 from orbitune.errors import Interrupted
 from orbitune.experiments import EXPERIMENTS, cifar10, cifar10_curves
 from orbitune.experiments.embeddings import spreads
+from orbitune.experiments.experiment import Task
 from orbitune.experiments.fig1 import findings
 from orbitune.experiments.sgpr import Sgpr
 from orbitune.learners import Problem
 from orbitune.likelihoods import Softmax
 from orbitune.orbits import AffineOrbit
-from orbitune.training import Run
-from orbitune.training.progress import Silent
+from orbitune.training import Run, Silent
 from orbitune.training.run import HISTORY
+from stopping import StopAfter
 
 
 class Features(nn.Module):
@@ -74,14 +75,15 @@ def test_fig1_counts_orderings_over_pairs_of_the_same_data():
     assert findings(records[:1]) == []
 
 
-class StopAfter(Silent):
-    def __init__(self, steps):
-        self.left, self.run = steps, None
-
-    def advance(self, step):
-        self.left -= 1
-        if self.left == 0:
-            self.run._request_stop(0, None)
+def test_fig1_gives_back_the_threads_that_it_does_not_use(tmp_path):
+    task = Task(EXPERIMENTS["fig1"].budgets["smoke"].configs["plain"], 0, tmp_path, tmp_path / "picture", Silent())
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        EXPERIMENTS["fig1"].compute(task)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def sgpr_curve(directory, bars, progress=None, resume=False):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from orbitune.errors import InputError, Interrupted
+from orbitune.errors import DataError, InputError, Interrupted
 from orbitune.experiments.experiment import Budget, Experiment, Metric, accuracy_metric
 from orbitune.experiments.page import render
 from orbitune.experiments.plots import ranges_over_time
@@ -17,6 +17,7 @@ from orbitune.experiments.rows import reproduce
 from orbitune.experiments.summary import body, markdown, summarise
 from orbitune.provenance import peak_memory_mb, write_json
 from orbitune.training.progress import Silent
+from stopping import StopAfter
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,13 @@ class Counter(torch.nn.Module):
         self.register_buffer("sum", torch.zeros(()))
 
 
-class Stopper(Silent):
-    """Asks the run to stop after a number of steps, as Ctrl-C would."""
-
-    def __init__(self, after):
-        self.after, self.seen, self.run = after, 0, None
-
-    def advance(self, step):
-        self.seen += 1
-        if self.seen == self.after:
-            self.run._request_stop(0, None)
-
-
 computed = []
+PREDICTING = "predicting"
 
 
 def compute(task):
     run, counter = task.open_run(), Counter()
-    if isinstance(task.progress, Stopper):
+    if isinstance(task.progress, StopAfter):
         task.progress.run = run
     run.track("counter", counter)
     with run.active():
@@ -63,6 +53,7 @@ def compute(task):
             computed.append((task.seed, task.config.offset, step))
             counter.sum += torch.rand((), generator=run.generator)
         run.restore()
+        run.once("predictions", lambda: task.progress.message(PREDICTING))
     return {
         "test_accuracy": counter.sum.item() + task.config.offset,
         "seconds": run.seconds,
@@ -118,7 +109,7 @@ def test_rows_that_are_there_are_not_computed_again(tmp_path):
 
 def test_an_interrupted_row_goes_on_where_it_stopped_and_ends_the_same(tmp_path):
     with pytest.raises(Interrupted):
-        run_it(tmp_path / "stopped", rows=["A"], seeds=[0], progress=Stopper(after=3))
+        run_it(tmp_path / "stopped", rows=["A"], seeds=[0], progress=StopAfter(3))
     assert not list((tmp_path / "stopped" / "out" / "walks").glob("*.json"))
     run_it(tmp_path / "stopped", rows=["A"], seeds=[0])
     assert [step for *_, step in computed] == [0, 1, 2, 3]
@@ -127,9 +118,48 @@ def test_an_interrupted_row_goes_on_where_it_stopped_and_ends_the_same(tmp_path)
     assert stopped["test_accuracy"] == straight["test_accuracy"]
 
 
+class StopWhilePredicting(StopAfter):
+    """After the last step, with more rows to come."""
+
+    def __init__(self):
+        super().__init__(0)
+
+    def message(self, text):
+        if text == PREDICTING:
+            self.run._request_stop(0, None)
+
+
+def test_a_stop_after_the_last_step_of_a_row_does_not_begin_the_next(tmp_path):
+    with pytest.raises(Interrupted, match="after the last step"):
+        run_it(tmp_path, rows=["A", "B"], seeds=[0], progress=StopWhilePredicting())
+    assert [step for *_, step in computed] == [0, 1, 2, 3]
+    run_it(tmp_path, rows=["A", "B"], seeds=[0])
+    assert len(computed) == 8  # only the steps of the other row were left
+    assert [record["model"] for record in read_rows(EXPERIMENT, tmp_path / "out")] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [("{", "damaged"), ("{}", "lacks budget, config, model"), ("[1]", "no record"), ('{"model": "A"}', "lacks budget")],
+)
+def test_a_file_that_is_no_record_is_named(tmp_path, content, complaint):
+    (tmp_path / "out" / "walks").mkdir(parents=True)
+    path = tmp_path / "out" / "walks" / "A-seed0.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=complaint) as error:
+        run_it(tmp_path)
+    assert str(path) in str(error.value) and not computed
+
+
+def test_naming_no_row_is_not_naming_all(tmp_path):
+    with pytest.raises(InputError, match="no row of walks is named; choose some of: A, B"):
+        run_it(tmp_path, rows=[])
+    assert not computed
+
+
 def test_unfinished_work_of_another_configuration_is_left_alone(tmp_path):
     with pytest.raises(Interrupted):
-        run_it(tmp_path, rows=["A"], seeds=[0], progress=Stopper(after=2))
+        run_it(tmp_path, rows=["A"], seeds=[0], progress=StopAfter(2))
     run_it(tmp_path, budget="laptop", rows=["A"], seeds=[0])
     assert [step for *_, step in computed] == [0, 1, 0, 1, 2, 3, 4]
 
@@ -175,7 +205,7 @@ def test_settings_within_settings_are_compared_but_not_the_seed():
 
 def test_summary_and_figure_are_up_to_date_when_a_later_row_is_interrupted(tmp_path):
     with pytest.raises(Interrupted):
-        run_it(tmp_path, rows=["A", "B"], seeds=[0], progress=Stopper(after=6))
+        run_it(tmp_path, rows=["A", "B"], seeds=[0], progress=StopAfter(6))
     summary = json.loads((tmp_path / "out" / "walks.json").read_text())
     assert [row["seeds"] for row in summary["rows"]] == [[0], [], []]
     assert (tmp_path / "out" / "walks.png").exists()
@@ -184,7 +214,7 @@ def test_summary_and_figure_are_up_to_date_when_a_later_row_is_interrupted(tmp_p
 def test_a_record_names_the_commits_of_all_sessions_that_worked_on_it(tmp_path, monkeypatch):
     monkeypatch.setattr("orbitune.experiments.rows.commit", lambda: "first")
     with pytest.raises(Interrupted):
-        run_it(tmp_path, rows=["A"], seeds=[0], progress=Stopper(after=3))
+        run_it(tmp_path, rows=["A"], seeds=[0], progress=StopAfter(3))
     monkeypatch.setattr("orbitune.experiments.rows.commit", lambda: "second")
     run_it(tmp_path, rows=["A"], seeds=[0, 1])
     assert [r["commit"] for r in read_rows(EXPERIMENT, tmp_path / "out")] == ["first, second", "second"]

@@ -25,6 +25,15 @@ def test_every_learned_range_grows_by_the_factor_and_one_per_draw_to_the_floor(g
     assert abs((translate_y.abs() <= 0.075).float().mean() - (2 / 3 + 1 / 3 / 4)) < 0.03
 
 
+def test_a_range_without_zero_is_widened_not_left_behind(generator):
+    orbit = AffineOrbit({"rotation": (0.2, 0.4), "shear_x": (-0.5, -0.2)}, learn=("rotation", "shear_x"))
+    params = LookAhead(orbit, factor=1.5, floor=0.0).sample_params(2000, 1, generator)
+    rotation, shear_x = params[..., orbit.names.index("rotation")], params[..., orbit.names.index("shear_x")]
+    assert 0.55 < rotation.max() <= 0.6 and -0.75 <= shear_x.min() < -0.7
+    # Uniform on 0.2 … 0.6 or, if chosen, on 0 … 0.6: a quarter or a sixth of the draws is between 0.2 and 0.3.
+    assert abs(((rotation > 0.2) & (rotation < 0.3)).float().mean() - (1 / 4 + 1 / 6) / 2) < 0.03
+
+
 def test_an_orbit_with_nothing_to_learn_is_left_alone(generator):
     orbit = AffineOrbit(RANGES, learn=())
     ahead = LookAhead(orbit, 1.5, 0.3)

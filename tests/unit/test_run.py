@@ -8,7 +8,7 @@ import signal
 import pytest
 import torch
 
-from orbitune.errors import CheckpointError, Interrupted
+from orbitune.errors import CheckpointError, InputError, Interrupted
 from orbitune.training import Run
 from orbitune.training.run import HISTORY
 
@@ -102,6 +102,23 @@ def test_ctrl_c_saves_between_steps_and_says_where(tmp_path):
     run = Run(tmp_path / "run", seed=3, resume=True)
     list(run.steps("before", 2))
     assert all(torch.equal(a, b) for a, b in zip(program(run), expected, strict=True))
+
+
+def test_ctrl_c_after_the_last_step_takes_effect_at_the_end(tmp_path):
+    run = Run(tmp_path)
+    with pytest.raises(Interrupted, match="after the last step"), run.active():
+        list(run.steps("walk", 2))
+        os.kill(os.getpid(), signal.SIGINT)
+        run.once("score", lambda: 7)
+    resumed = Run(tmp_path, resume=True)
+    assert list(resumed.steps("walk", 2)) == [] and resumed.once("score", lambda: 8) == 7
+
+
+def test_a_loop_is_not_taken_for_another_of_the_same_name():
+    run = Run(None)
+    list(run.steps("network", 2))
+    with pytest.raises(InputError, match="has had 'network' already"):
+        list(run.steps("network", 2))
 
 
 def test_a_directory_with_a_run_is_not_overwritten(tmp_path):

@@ -63,6 +63,15 @@ def test_a_loop_that_goes_on_counts_what_is_left_of_it(clock):
     assert left.seconds() is None
 
 
+def test_another_plan_may_have_slower_steps_of_the_same_kind(clock):
+    left = TimeLeft(clock)
+    left.plan([PlannedLoop("a", 10, "a")])
+    take(left, clock, "a", 10, 60.0)
+    left.plan([PlannedLoop("b", 10, "a")])
+    take(left, clock, "b", 1, 1.0)
+    assert left.seconds() == pytest.approx(9)
+
+
 def test_hours(clock):
     left = TimeLeft(clock)
     left.plan([PlannedLoop("a", 10_000, "a")])

@@ -67,7 +67,7 @@ def compute(task: Task) -> Row:
 
 
 def _learn(config: PlantedConfig, data: ImageDataset, run: Run) -> Row:
-    orbit = AffineOrbit().reparameterised("log")
+    orbit = AffineOrbit().reparameterised(config.learner.coordinates)
     evidence = config.learner.learn_orbit(orbit, _problem(data, orbit), run)
     orbit.requires_grad_(False)
     score = _score(config, data, orbit, run, "network")

@@ -6,15 +6,31 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from orbitune.errors import DataError
 from orbitune.experiments.experiment import Experiment, Row
+
+NEEDED = frozenset({"model", "budget", "seed", "config", "seconds"})
+"""Without these a record is none."""
 
 
 def read_rows(experiment: Experiment, out: Path) -> list[Row]:
     """The records of all rows in a folder of results, in the order of the table, then of the seeds."""
     order = list(experiment.rows)
-    records = [json.loads(path.read_text()) for path in (out / experiment.name).glob("*.json")]
+    records = [read_row(path) for path in (out / experiment.name).glob("*.json")]
     known = [record for record in records if record["model"] in order]
     return sorted(known, key=lambda record: (order.index(record["model"]), record["seed"]))
+
+
+def read_row(path: Path) -> Row:
+    """One record."""
+    try:
+        record = json.loads(path.read_text())
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}): remove it, and the row will be computed again") from error
+    missing = NEEDED - set(record) if isinstance(record, dict) else NEEDED
+    if missing:
+        raise DataError(f"{path} is no record of an experiment: it lacks {', '.join(sorted(missing))}. Remove it")
+    return record
 
 
 def changed_settings(experiment: Experiment, record: Row) -> list[str]:

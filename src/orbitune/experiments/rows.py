@@ -12,7 +12,7 @@ from typing import Any
 from orbitune.data.locations import cache_dir
 from orbitune.errors import InputError, unknown_name
 from orbitune.experiments.experiment import Experiment, Task
-from orbitune.experiments.records import changed_settings, read_rows
+from orbitune.experiments.records import changed_settings, read_row, read_rows
 from orbitune.experiments.summary import summarise
 from orbitune.provenance import commit, forget_peak_memory, machine, peak_memory_mb, write_json
 from orbitune.training import Progress, Silent
@@ -40,6 +40,8 @@ def reproduce(
         progress: who is told what happens.
     """
     configs = experiment.budgets[budget].configs
+    if rows is not None and not rows:
+        raise InputError(f"no row of {experiment.name} is named; choose some of: {', '.join(configs)}")
     for name in rows or ():
         if name not in configs:
             raise unknown_name(f"row of {experiment.name} at budget {budget}:", name, configs)
@@ -51,7 +53,7 @@ def reproduce(
         progress.message(f"{experiment.name}, row {name}, seed {seed} ({number} of {len(todo)})")
         path = out / experiment.name / f"{name}-seed{seed}.json"
         if path.exists():
-            changes = changed_settings(experiment, json.loads(path.read_text()))
+            changes = changed_settings(experiment, read_row(path))
             advice = (
                 f", of another recipe ({'; '.join(changes)}): remove it to compute the row again" if changes else ""
             )

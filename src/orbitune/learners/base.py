@@ -17,6 +17,7 @@ from orbitune.inputs import Inputs, take
 from orbitune.likelihoods import Gaussian, Likelihood
 from orbitune.model import InvariantGP, encode_targets
 from orbitune.network import OrbitNetwork
+from orbitune.objectives import check_halves
 from orbitune.orbits import Orbit
 from orbitune.random import some_of
 from orbitune.training import Run
@@ -89,11 +90,21 @@ class Learner(ABC):
     learns_ranges: ClassVar[bool] = True
     """Whether φ moves, or is used as given."""
 
+    natural_only: ClassVar[bool] = False
+    """Whether q(u) moves by natural gradients alone, so that their rate cannot be 0."""
+
     def __post_init__(self) -> None:
         refuse_bad_numbers(self, COUNTS)
         smoothing = getattr(self, "label_smoothing", 0.0)
         if smoothing >= 1:
             raise InputError(f"label_smoothing must be less than 1, got {smoothing}")
+        rate = getattr(self, "natural_rate", 1.0)
+        if rate > 1 or (self.natural_only and rate == 0):
+            least = "more than 0" if self.natural_only else "at least 0"
+            raise InputError(f"natural_rate must be {least} and at most 1, got {rate}")
+
+    def check(self, problem: Problem) -> None:  # noqa: B027  (most learners take any problem)
+        """Refuse now what could only fail after networks have been trained."""
 
     @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Outcome:
@@ -145,6 +156,12 @@ def steps_of(epochs: int | float, num_data: int, batch_size: int) -> int:
 def objective_of(likelihood: Likelihood) -> ObjectiveName:
     """The unbiased bound where it holds, the sample bound elsewhere."""
     return "unbiased" if isinstance(likelihood, Gaussian) else "sample"
+
+
+def require_halves(problem: Problem, orbit_size: int) -> None:
+    """Refuse an orbit that the unbiased bound, where it will be used, could not split."""
+    if objective_of(problem.likelihood) == "unbiased":
+        check_halves(problem.orbit, orbit_size)
 
 
 @torch.no_grad()

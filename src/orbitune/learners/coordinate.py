@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orbitune.learners.base import Learner, Outcome, Problem, objective_of, training_elbo
+from orbitune.learners.base import Learner, Outcome, Problem, objective_of, require_halves, training_elbo
 from orbitune.learners.pretrained import pretrained_model
 from orbitune.likelihoods import Gaussian
 from orbitune.training import Phase, Run, Schedule, train
@@ -23,7 +23,7 @@ class CoordinateAscent(Learner):
         gp_steps, network_steps: steps per phase.
         gp_learning_rate, network_learning_rate: of Adam in each phase, with their schedules.
         fix_variances: hold kernel variance and noise at their initial values; None does so for the Gaussian likelihood.
-        kernel_variance, lengthscale: initial values; None takes the likelihood's idea and the median distance.
+        kernel_variance, lengthscale: initial values; None is the median distance of features.
         natural_rate: 0 trains q(u) by Adam as the paper does; else the rate of natural-gradient steps.
     """
 
@@ -36,15 +36,20 @@ class CoordinateAscent(Learner):
     gp_schedule: Schedule = Schedule.steps
     network_schedule: Schedule = Schedule.cyclic
     fix_variances: bool | None = None
-    kernel_variance: float | None = 1.0
+    kernel_variance: float = 1.0
     lengthscale: float | None = None
     natural_rate: float = 0.0
     num_inducing: int = 200
     batch_size: int = 200
     orbit_size: int = 16
 
+    def check(self, problem: Problem) -> None:
+        """The unbiased bound needs an even orbit."""
+        require_halves(problem, self.orbit_size)
+
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Alternate; the paper decides when to toggle with validation data, here the numbers of steps are given."""
+        self.check(problem)
         model = pretrained_model(
             problem,
             run,

@@ -8,14 +8,14 @@ import torch
 
 from orbitune.errors import InputError
 from orbitune.features import frozen
-from orbitune.learners.base import Learner, Outcome, Problem, steps_of
+from orbitune.learners.base import Learner, Outcome, Problem, require_halves, steps_of
 from orbitune.learners.fixed import FixedRanges
 from orbitune.learners.fold import Fold
 from orbitune.learners.look_ahead import LookAhead
 from orbitune.learners.rounds import RoundSummary, settled
 from orbitune.network import build_network
 from orbitune.orbits import Orbit, UniformOrbit
-from orbitune.orbits.ranges import Parameterisation
+from orbitune.orbits.ranges import KINDS, Parameterisation
 from orbitune.random import permutation
 from orbitune.training import Minibatches, PlannedLoop, Run
 from orbitune.training.optimisers import SignificantAdam
@@ -71,8 +71,22 @@ class CrossFit(Learner):
     look_ahead_floor: float = 0.25
     final: FixedRanges = field(default_factory=FixedRanges)
 
+    natural_only = True
+
+    def check(self, problem: Problem) -> None:
+        """The unbiased bound needs an even orbit; coordinates that the orbit asks for must be those of the learner."""
+        require_halves(problem, self.orbit_size)
+        learned = problem.orbit.learned if isinstance(problem.orbit, UniformOrbit) else None
+        if learned is not None and type(learned) not in (KINDS["direct"], KINDS[self.coordinates]):
+            (asked,) = (name for name, kind in KINDS.items() if type(learned) is kind)
+            raise InputError(
+                f"the orbit asks for {asked!r} coordinates of its ranges, but CrossFit learns them in its own "
+                f"({self.coordinates!r}): set coordinates = {asked!r} in its settings, too, or leave the orbit's out"
+            )
+
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """Learn φ from the evidence of held-out folds, then a model of all data at φ."""
+        self.check(problem)
         orbit = problem.orbit
         if not any(parameter.requires_grad for parameter in orbit.parameters()):  # there is no φ to learn
             return self.final.learn(problem, run)

@@ -114,6 +114,7 @@ class FixedRanges(Learner):
     """
 
     learns_ranges = False
+    natural_only = True
 
     network: PlainNetwork = PlainNetwork()
     head_steps: int = 100

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orbitune.learners.base import Learner, Outcome, Problem, objective_of, training_elbo
+from orbitune.learners.base import Learner, Outcome, Problem, objective_of, require_halves, training_elbo
 from orbitune.learners.pretrained import pretrained_model
 from orbitune.training import Phase, Run, train
 
@@ -27,8 +27,13 @@ class Joint(Learner):
     batch_size: int = 200
     orbit_size: int = 8
 
+    def check(self, problem: Problem) -> None:
+        """The unbiased bound needs an even orbit."""
+        require_halves(problem, self.orbit_size)
+
     def learn(self, problem: Problem, run: Run) -> Outcome:
         """One phase with all groups."""
+        self.check(problem)
         model = pretrained_model(problem, run, self.pretrain_steps, self.num_inducing, self.natural_rate)
         everything = Phase(
             "joint",

@@ -19,7 +19,7 @@ class LookAhead(Orbit):
 
     Args:
         orbit: the current orbit; it is followed as it moves.
-        factor: every range is multiplied by it,
+        factor: bounds are multiplied by it where that widens the range,
         floor: and that of the chosen parameter reaches at least this far to both sides, in units of its ``scales``.
     """
 
@@ -39,8 +39,8 @@ class LookAhead(Orbit):
         places = torch.arange(params.shape[-1], device=params.device)
         chosen = index[choice].unsqueeze(-1) == places  # (B, S, P)
         learned = torch.isin(places, index)
-        low = self.factor * self.orbit.low
-        high = self.factor * self.orbit.high
+        low, high = self.orbit.low, self.orbit.high
+        low, high = low.minimum(self.factor * low), high.maximum(self.factor * high)  # also of ranges without zero
         floor = self.floor * self.orbit.scale
         low = torch.where(chosen, low.minimum(-floor), low).maximum(-limit)
         high = torch.where(chosen, high.maximum(floor), high).minimum(limit)

@@ -16,7 +16,7 @@ def pretrained_model(
     pretrain_steps: int,
     num_inducing: int,
     natural_rate: float,
-    kernel_variance: float | None = 1.0,
+    kernel_variance: float = 1.0,
     lengthscale: float | None = None,
 ) -> InvariantGP:
     """The model before its first joint, GP or network step; both it and the network are the run's to save.
@@ -24,7 +24,7 @@ def pretrained_model(
     Args:
         pretrain_steps: of the plain network, without an orbit (batch 200, Adam 0.001).
         natural_rate: 0 for a q(u) that Adam can train, else one for natural-gradient steps.
-        kernel_variance, lengthscale: None takes the likelihood's idea and the median distance of features.
+        kernel_variance, lengthscale: initial values; None is the median distance of features.
     """
     likelihood = problem.likelihood.for_network()
     network = build_network(IdentityOrbit(), problem.make_backbone, likelihood, problem.inputs, run.generator)

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 
-from orbitune.errors import CheckpointError, Interrupted
+from orbitune.errors import CheckpointError, InputError, Interrupted
 from orbitune.machine import has_bfloat16_units
 from orbitune.training.checkpoint import load_state, save_state
 from orbitune.training.progress import Progress, Silent
@@ -77,6 +77,7 @@ class Run:
         self._tracked: dict[str, Stateful] = {}
         self._remembered: dict[str, Any] = {}
         self._finished: list[str] = []
+        self._begun: set[str] = set()
         self._position: tuple[str, int] | None = None
         self._pending: dict[str, Any] | None = None
         self._earlier_seconds, self._started, self._saved_at = 0.0, time.monotonic(), time.monotonic()
@@ -174,6 +175,9 @@ class Run:
         ``name`` must be unique within the run. A stop that was asked for takes effect between two steps. Under a time
         limit there may be fewer steps, but at least one.
         """
+        if name in self._begun:  # it would be skipped, as what an earlier session has finished is
+            raise InputError(f"a run has one loop of each name, and this one has had {name!r} already: choose another")
+        self._begun.add(name)
         if name in self._finished:
             return
         for key, item in items.items():
@@ -251,7 +255,10 @@ class Run:
 
     @contextmanager
     def active(self) -> Generator["Run"]:
-        """While active, Ctrl-C stops between steps with everything saved; the library's warnings go to the history."""
+        """While active, Ctrl-C stops between steps with everything saved; the library's warnings go to the history.
+
+        After the last step it takes effect at the end, so that whoever has more to do does not go on.
+        """
         handler = _HistoryHandler(self)
         logger = logging.getLogger("orbitune")
         logger.addHandler(handler)
@@ -263,6 +270,9 @@ class Run:
             owns_signal = False
         try:
             yield self
+            if self._stop_requested:
+                self.save()
+                raise Interrupted("stopped after the last step, as asked; everything is saved")
         finally:
             logger.removeHandler(handler)
             if owns_signal:

@@ -25,8 +25,9 @@ class TimeLeft:
         self._spent: dict[str, tuple[float, int]] = {}  # by kind: seconds, and steps they were spent on
 
     def plan(self, loops: Sequence[PlannedLoop]) -> None:
-        """What will happen, in this order; loops may be left out."""
+        """What will happen, in this order; loops may be left out. Steps of an earlier plan were perhaps others."""
         self._plan = list(loops)
+        self._spent = {}
 
     def start(self, name: str, first: int) -> None:
         """A loop begins at step ``first``: what was planned before it will not happen any more."""
