@@ -181,16 +181,16 @@ def test_the_adapted_curve_of_cifar10_takes_every_network_at_its_own_level():
         _curve("epsilon", {"0.01": 0.6, "0.1": 0.5}, [1.0, 0.0]),
         _curve("tenth", {"0.01": 0.4, "0.1": 0.7}, [0.0, 2.0]),
         _curve("adapted-0.4", {"0.4": 0.3}, [3.0]),
-        _curve("adapted-0.05", {"0.05": 0.65}, [4.0]),
+        _curve("adapted-0.2", {"0.2": 0.65}, [4.0]),
         _curve("epsilon", {"0.01": 0.1}, [9.0], seed=1),
     ]
     *single, adapted = cifar10_curves.curves(records)
     assert [(curve.name, curve.seed) for curve in single] == [("epsilon", 0), ("tenth", 0), ("epsilon", 1)]
-    assert (adapted.name, adapted.seed, adapted.best, adapted.most_evident) == ("adapted", 0, 0.1, 0.05)
+    assert (adapted.name, adapted.seed, adapted.best, adapted.most_evident) == ("adapted", 0, 0.1, 0.2)
     assert list(adapted.scores.items()) == [
         (0.01, (0.6, 1.0)),
-        (0.05, (0.65, 4.0)),
         (0.1, (0.7, 2.0)),
+        (0.2, (0.65, 4.0)),
         (0.4, (0.3, 3.0)),
     ]
 
