@@ -94,6 +94,11 @@ def test_an_orbit_without_halves_is_refused_before_anything_is_trained(problem, 
     assert run.num_steps == 0
 
 
+def test_with_nothing_to_learn_no_bound_needs_halves(problem):
+    still = replace(problem, orbit=AffineOrbit(learn=()), likelihood=Gaussian(2, labels=True))
+    CrossFit(orbit_size=3).check(still)
+
+
 def test_coordinates_that_contradict_the_orbit_s_are_refused(problem):
     orbit = AffineOrbit({"rotation": (-0.3, 0.3)}, learn="rotation", parameterisation="reciprocal")
     with pytest.raises(InputError, match=r"'reciprocal' .* in its own \('log'\)"):

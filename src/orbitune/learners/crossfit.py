@@ -46,6 +46,8 @@ class CrossFit(Learner):
         final: the model at the learned ranges, trained on all data.
     """
 
+    natural_only = True
+
     folds: int = 2
     max_rounds: int = 6
     first_epochs: float = 15.0
@@ -71,10 +73,10 @@ class CrossFit(Learner):
     look_ahead_floor: float = 0.25
     final: FixedRanges = field(default_factory=FixedRanges)
 
-    natural_only = True
-
     def check(self, problem: Problem) -> None:
         """The unbiased bound needs an even orbit; coordinates that the orbit asks for must be those of the learner."""
+        if not _learnable(problem.orbit):
+            return
         require_halves(problem, self.orbit_size)
         learned = problem.orbit.learned if isinstance(problem.orbit, UniformOrbit) else None
         if learned is not None and type(learned) not in (KINDS["direct"], KINDS[self.coordinates]):
@@ -88,7 +90,7 @@ class CrossFit(Learner):
         """Learn φ from the evidence of held-out folds, then a model of all data at φ."""
         self.check(problem)
         orbit = problem.orbit
-        if not any(parameter.requires_grad for parameter in orbit.parameters()):  # there is no φ to learn
+        if not _learnable(orbit):
             return self.final.learn(problem, run)
         if isinstance(orbit, UniformOrbit):
             orbit = orbit.reparameterised(self.coordinates)
@@ -202,3 +204,8 @@ class CrossFit(Learner):
             summary.add(orbit, means["elbo"], average=step >= self.steps // 2)  # by then the kernel has followed
             run.log(phase="evidence", round=r, step=step, **means, ranges=orbit.ranges())
         return summary
+
+
+def _learnable(orbit: Orbit) -> bool:
+    """Whether there is a φ to learn."""
+    return any(parameter.requires_grad for parameter in orbit.parameters())
