@@ -90,6 +90,8 @@ def make_files(folder):
     (folder / "type.toml").write_text("seed = 'x'\n")
     (folder / "half.toml").write_text("[orbit.ranges]\nrotation = [1.0]\n")
     (folder / "folds.toml").write_text("[settings]\nfolds = 0\n")
+    (folder / "rate.toml").write_text("[settings]\nnatural_rate = 2.0\n")
+    (folder / "odd.toml").write_text("likelihood = 'gaussian'\n[settings]\norbit_size = 3\n")
     (folder / "word.toml").write_text("settings = 'fast'\n")
     (folder / "no.toml").write_text("= 3\n")
 
@@ -107,6 +109,8 @@ def make_files(folder):
     weights.write_bytes(weights.read_bytes()[:100])
     (folder / "unfinished").mkdir()
     (folder / "unfinished" / "config.toml").write_text("seed = 0\n")
+    (folder / "results" / "fig1").mkdir(parents=True)
+    (folder / "results" / "fig1" / "plain-seed0.json").write_text("{")
     (folder / "damaged").mkdir()
     (folder / "damaged" / "result.json").write_text(json.dumps({"seconds": 1.0}))
 

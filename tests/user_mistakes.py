@@ -136,6 +136,16 @@ MISTAKES = {
             2,
         ),
         Mistake(
+            "orbitune fit digits --config rate.toml",
+            "rate.toml [settings]: natural_rate must be more than 0 and at most 1, got 2.0",
+            2,
+        ),
+        Mistake(
+            "orbitune fit digits --config odd.toml",
+            "the unbiased bound splits the orbit into halves: orbit_size must be even, got 3",
+            2,
+        ),
+        Mistake(
             "orbitune fit digits --config word.toml",
             "word.toml: settings: expected a table, [settings], got 'fast'",
             2,
@@ -292,6 +302,14 @@ MISTAKES = {
         Mistake(
             "orbitune reproduce fig1 --rows M8",
             "unknown row of fig1 at budget laptop: 'M8'; choose one of: plain, sign-invariant",
+            2,
+        ),
+        Mistake(
+            "orbitune reproduce fig1 --rows ,", "no row of fig1 is named; choose some of: plain, sign-invariant", 2
+        ),
+        Mistake(
+            "orbitune reproduce fig1 --out results",
+            "results/fig1/plain-seed0.json is damaged: remove it, and the row will be computed again",
             2,
         ),
         Mistake(

@@ -26,7 +26,7 @@ def read_row(path: Path) -> Row:
     try:
         record = json.loads(path.read_text())
     except ValueError as error:
-        raise DataError(f"{path} is damaged ({error}): remove it, and the row will be computed again") from error
+        raise DataError(f"{path} is damaged: remove it, and the row will be computed again") from error
     missing = NEEDED - set(record) if isinstance(record, dict) else NEEDED
     if missing:
         raise DataError(f"{path} is no record of an experiment: it lacks {', '.join(sorted(missing))}. Remove it")
