@@ -81,20 +81,25 @@ class PcamNet(nn.Sequential):
 
 
 class ResNet18(nn.Sequential):
-    """ResNet-18 for small images (3×3 stem, no initial pooling) with D post-ReLU features (paper: D = 50).
+    """ResNet-18 with D post-ReLU features (paper: D = 50).
 
     Args:
         in_channels: channels of the images; their size is free.
         num_features: D.
         width: channels of the first stage; 64 is ResNet-18, less is a narrow one.
+        strided: whether it begins as in He et al. (2016), with a 7×7 convolution of stride 2 and a pooling of stride 2;
+            otherwise with a 3×3 convolution, which keeps all of a small image for the stages, at 16 times the cost.
     """
 
-    def __init__(self, in_channels: int = 3, num_features: int = 50, width: int = 64):
+    def __init__(self, in_channels: int = 3, num_features: int = 50, width: int = 64, strided: bool = False):
+        kernel, stride = (7, 2) if strided else (3, 1)
         layers: list[nn.Module] = [
-            nn.Conv2d(in_channels, width, 3, padding=1, bias=False),
+            nn.Conv2d(in_channels, width, kernel, stride, padding=kernel // 2, bias=False),
             nn.BatchNorm2d(width),
             nn.ReLU(),
         ]
+        if strided:
+            layers.append(nn.MaxPool2d(3, stride=2, padding=1))
         channels = width
         for stage in range(4):
             out = width * 2**stage

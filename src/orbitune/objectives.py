@@ -26,6 +26,7 @@ from orbitune.likelihoods import Gaussian
 from orbitune.model import InvariantGP
 from orbitune.network import OrbitNetwork
 from orbitune.orbits import Orbit
+from orbitune.random import permutation, symmetric_beta
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,14 @@ def log_likelihood(
     *,
     orbit_size: int = 1,
     label_smoothing: float = 0.0,
+    mixup: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> LogLikelihood:
     """(1/B) Σ_n log p(y_n | f̂(x_n)) of a network: what pre-training maximises. No prior, hence no protection.
 
     With smoothing s: (1 − s) log p(y_n | f̂) + s (1/C) Σ_c log p(c | f̂), so that certainty is not rewarded without end.
+    With mixup α: λ log p(y_n | f̂(x)) + (1 − λ) log p(y_m | f̂(x)) for x = λ x_n + (1 − λ) x_m, with a random partner
+    m and λ ~ Beta(α, α) for each n, so that the network is straight between its images (Zhang et al. 2018).
 
     Args:
         model: a network with its orbit.
@@ -94,14 +98,22 @@ def log_likelihood(
         targets: one per input.
         orbit_size: S, orbit points averaged per input; 1 is ordinary augmentation.
         label_smoothing: s; 0 for targets that are not labels.
-        generator: randomness of the orbit.
+        mixup: α; 0 for images as they are.
+        generator: randomness of the orbit and of the mixing.
     """
     encoded = model.encode(inputs, targets)
-    f = model(inputs, orbit_size, generator)
-    log_prob = model.likelihood.log_prob(f, encoded)  # (B,)
-    if label_smoothing:
-        log_prob = log_prob.lerp(model.likelihood.mean_log_prob(f), label_smoothing)
-    return LogLikelihood(log_prob.mean())
+
+    def log_prob(f: Tensor, encoded: Tensor) -> Tensor:
+        own = model.likelihood.log_prob(f, encoded)  # (B,)
+        return own.lerp(model.likelihood.mean_log_prob(f), label_smoothing) if label_smoothing else own
+
+    if not mixup:
+        return LogLikelihood(log_prob(model(inputs, orbit_size, generator), encoded).mean())
+    partner = permutation(len(inputs), generator, inputs.device)
+    share = symmetric_beta(len(inputs), mixup, generator, inputs)  # of the partner
+    mixed = inputs.lerp(inputs[partner], share.reshape(-1, *[1] * (inputs.ndim - 1)))
+    f = model(mixed, orbit_size, generator)
+    return LogLikelihood(log_prob(f, encoded).lerp(log_prob(f, encoded[partner]), share.to(f)).mean())
 
 
 def unbiased_elbo(

@@ -5,7 +5,7 @@ machine.
 """
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor
@@ -19,6 +19,13 @@ def normal(shape: Sequence[int], generator: torch.Generator | None, like: Tensor
 def uniform(shape: Sequence[int], generator: torch.Generator | None, like: Tensor) -> Tensor:
     """Uniform numbers in [0, 1) with the dtype and device of ``like``."""
     return torch.rand(*shape, generator=generator, dtype=like.dtype, device=device_of(generator)).to(like.device)
+
+
+def symmetric_beta(num: int, concentration: float, generator: torch.Generator | None, like: Tensor) -> Tensor:
+    """``num`` numbers in [0, 1] from Beta(α, α), with the dtype and device of ``like``: uniform for α = 1."""
+    alpha = torch.tensor(concentration, dtype=torch.float64)
+    with nullcontext() if generator is None else seeded(generator):
+        return torch.distributions.Beta(alpha, alpha).sample((num,)).to(like)
 
 
 def permutation(num: int, generator: torch.Generator | None, device: torch.device) -> Tensor:

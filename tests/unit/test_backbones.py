@@ -194,13 +194,21 @@ def test_resnet18_has_17_convolutions_and_a_fully_connected_layer_beside_its_sho
     assert sum(layer.kernel_size == (1, 1) for layer in layers_of(network, nn.Conv2d)) == 3
 
 
-def test_resnet18_halves_the_image_three_times_and_doubles_its_width():
-    network, values, shapes = built(lambda: ResNet18(width=4)), random_images(1, 3, 16, 24), []
+def test_the_strided_resnet18_is_that_of_he_et_al():
+    """With a thousand outputs it has the published 11,689,512 parameters."""
+    with torch.device("meta"):
+        assert num_parameters(ResNet18(num_features=1000, strided=True)) == 11_689_512
+
+
+@pytest.mark.parametrize(("strided", "shrunk"), [(False, 1), (True, 4)])
+def test_resnet18_halves_the_image_three_times_and_doubles_its_width(strided, shrunk):
+    network, values, shapes = built(lambda: ResNet18(width=4, strided=strided)), random_images(1, 3, 64, 96), []
     for layer in network:
         values = layer(values)
         if isinstance(layer, ResidualBlock):
             shapes.append(tuple(values.shape[1:]))
-    assert shapes == [(4, 16, 24)] * 2 + [(8, 8, 12)] * 2 + [(16, 4, 6)] * 2 + [(32, 2, 3)] * 2
+    height, width = 64 // shrunk, 96 // shrunk
+    assert shapes == [(4 * 2**i, height // 2**i, width // 2**i) for i in range(4) for _ in range(2)]
 
 
 def test_resnet18_features_are_those_after_a_relu():
@@ -209,9 +217,10 @@ def test_resnet18_features_are_those_after_a_relu():
     assert (features > 0).any()
 
 
+@pytest.mark.parametrize("strided", [False, True])
 @pytest.mark.parametrize("size", [(32, 32), (5, 9), (1, 1)])
-def test_resnet18_takes_images_of_any_size(size):
-    assert built(lambda: ResNet18(3, width=4))(random_images(2, 3, *size)).shape == (2, 50)
+def test_resnet18_takes_images_of_any_size(size, strided):
+    assert built(lambda: ResNet18(3, width=4, strided=strided))(random_images(2, 3, *size)).shape == (2, 50)
 
 
 def test_a_residual_block_with_zero_weights_is_a_relu():

@@ -71,6 +71,15 @@ def test_a_network_with_smoothed_labels_stays_less_certain(learner):
     assert abs(certainty(0.5) - 0.75) < 0.1  # of its label and of all, in equal shares: ½ + ½ · ½
 
 
+def test_a_network_of_mixed_images_stays_less_certain():
+    def certainty(mixup):
+        problem = make_problem(make_backbone=lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 5)))
+        learner = PlainNetwork(epochs=60.0, learning_rate=0.03, batch_size=10, mixup=mixup)
+        return learner.learn(problem, Run(None)).model.predict(problem.inputs).amax(1).mean()
+
+    assert certainty(0.0) > 0.995 > 0.985 > certainty(1.0)
+
+
 @pytest.mark.parametrize("learner", [PlainNetwork, MaximumLikelihood])
 def test_labels_cannot_be_smoothed_away(learner):
     with pytest.raises(InputError, match="label_smoothing must be less than 1, got 1"):

@@ -1,9 +1,11 @@
 """Bounds as functions of their arguments."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, one_hot
 
 from builders import NoiseOrbit, random_head, shallow_model
 from orbitune.errors import InputError
@@ -11,6 +13,7 @@ from orbitune.likelihoods import Bernoulli, Gaussian, Poisson, Softmax
 from orbitune.network import OrbitNetwork
 from orbitune.objectives import log_likelihood, natural_gradient_step, sample_elbo, unbiased_elbo
 from orbitune.orbits import IdentityOrbit, SignFlip
+from orbitune.random import permutation, symmetric_beta
 
 
 def normals(generator, *shape):
@@ -118,3 +121,33 @@ def test_targets_that_are_no_labels_cannot_be_smoothed(generator, likelihood):
     X, y = normals(generator, 3, 2), torch.ones(3, 1, dtype=torch.float64)
     with pytest.raises(InputError, match=f"likelihoods of labels.*not {type(likelihood).__name__}"):
         log_likelihood(network(likelihood), X, y, label_smoothing=0.1)
+
+
+def test_mixup_is_the_likelihood_of_mixed_images_under_mixed_labels(generator):
+    """A large α takes half of each of two images; with permuted partners the soft-label formula stays PyTorch's."""
+    X, y = normals(generator, 6, 2), torch.tensor([0, 1, 2, 3, 0, 1])
+    model, state = network(Softmax(4)), generator.get_state()
+    found = log_likelihood(model, X, y, mixup=1e9, label_smoothing=0.2, generator=generator).per_datum
+    partner = permutation(6, generator.set_state(state), X.device)
+    halves = (one_hot(y, 4) + one_hot(y[partner], 4)).double() / 2
+    expected = -cross_entropy(model.readout((X + X[partner]) / 2), halves, label_smoothing=0.2)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)  # shares are ½ ± 1/√(8α)
+
+
+@pytest.mark.parametrize("likelihood", [Softmax(3), Gaussian(2), Poisson(), Bernoulli()])
+def test_mixing_equal_data_changes_nothing(generator, likelihood):
+    X, y = normals(generator, 1, 2).repeat(5, 1), likelihood.example_targets()[:1].repeat_interleave(5, 0)
+    y = y.double() if y.is_floating_point() else y
+    model = network(likelihood)
+    mixed = log_likelihood(model, X, y, mixup=0.3, generator=generator)
+    torch.testing.assert_close(mixed.per_datum, log_likelihood(model, X, y).per_datum)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
+def test_shares_of_mixup_have_the_moments_of_their_law(generator, alpha):
+    share = symmetric_beta(4000, alpha, generator, torch.zeros(1, dtype=torch.float64))
+    variance = 1 / (4 * (2 * alpha + 1))
+    assert ((share >= 0) & (share <= 1)).all()
+    assert abs(share.mean() - 0.5) < 4 * math.sqrt(variance / 4000)
+    deviations = (share - 0.5) ** 2
+    assert abs(deviations.mean() - variance) < 4 * deviations.std() / math.sqrt(4000)

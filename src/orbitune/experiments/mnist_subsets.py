@@ -24,6 +24,8 @@ from orbitune.training import Schedule
 
 SIZES = (312, 1250, 5000, 20_000, 60_000)
 MODELS = {"NN": "network", "GP": "non-invariant deep kernel GP", "invGP": "invariant deep kernel GP"}
+FEW = 1250
+"""Up to so many images, networks are trained on mixed pairs of them."""
 PAPER_NETWORK = f"paperNN-{SIZES[-1]}"
 
 
@@ -52,8 +54,10 @@ def laptop_learners(size: int) -> Learners:
     def epochs(images: int, least: float, most: float) -> float:
         return min(max(images / size, least), most)
 
-    network = thorough(epochs(400_000, 10.0, 400.0))
-    final = FixedRanges(thorough(epochs(1_200_000, 20.0, 1600.0)), num_inducing=min(500, size))
+    mixup = 0.3 if size <= FEW else 0.0
+    network = replace(thorough(epochs(400_000, 10.0, 400.0)), mixup=mixup)
+    long = replace(network, epochs=epochs(1_200_000, 20.0, 1600.0))
+    final = FixedRanges(long, num_inducing=min(500, size))
     invariant = CrossFit(
         first_epochs=epochs(250_000, 4.0, 60.0), epochs=epochs(60_000, 1.0, 20.0), look_ahead_floor=0.2, final=final
     )

@@ -21,6 +21,8 @@ class PlainNetwork(Learner):
 
     Attributes:
         label_smoothing: share of every label that is spread over all classes, less than 1; 0 for none.
+        mixup: α of Beta(α, α), by which images and their labels are mixed in pairs; 0 for none. It helps where images
+            are few.
         orbit_size: where it is trained on an orbit, points per input and step, whose readouts are averaged.
     """
 
@@ -31,6 +33,7 @@ class PlainNetwork(Learner):
     schedule: Schedule = Schedule.cosine
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
+    mixup: float = 0.0
     batch_size: int = 100
     orbit_size: int = 1
 
@@ -66,6 +69,7 @@ class PlainNetwork(Learner):
             schedule=self.schedule,
             weight_decay=self.weight_decay,
             label_smoothing=self.label_smoothing,
+            mixup=self.mixup,
             batch_size=self.batch_size,
             orbit_size=self.orbit_size,
         )

@@ -45,6 +45,7 @@ class Phase:
         learning_rate: Adam's, times the schedule.
         weight_decay: AdamW's, of weight matrices and convolutions; biases and other vectors do not decay.
         label_smoothing: of the log-likelihood; see :func:`orbitune.objectives.log_likelihood`.
+        mixup: of the log-likelihood, likewise.
         natural_rate: rate ρ of the natural-gradient step on q(u) that goes with every step, times its own schedule; 0
             for none. A step forgets the share ρ of what q(u) knew: at a constant rate it knows some 1/ρ minibatches.
         batch_size, orbit_size, num_f_samples: B, S_o and S_g.
@@ -59,6 +60,7 @@ class Phase:
     schedule: Schedule = Schedule.constant
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
+    mixup: float = 0.0
     natural_rate: float = 0.0
     natural_schedule: Schedule = Schedule.constant
     batch_size: int = 200

@@ -85,6 +85,7 @@ def evaluate(
             targets,
             orbit_size=phase.orbit_size,
             label_smoothing=phase.label_smoothing,
+            mixup=phase.mixup,
             generator=generator,
         )
     match phase.objective:
