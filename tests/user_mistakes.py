@@ -88,7 +88,7 @@ MISTAKES = {
         ),
         Mistake(
             "orbitune fit digits --backbone vgg",
-            "unknown backbone 'vgg'; choose one of: identity, mlp, mnist-cnn, pcam, resnet18, resnet18-narrow",
+            "unknown backbone 'vgg'; choose one of: identity, mlp, mnist-cnn, pcam, resnet18, resnet18-narrow, resnet18-strided, resnet18-strided-narrow",
             2,
         ),
         Mistake(
@@ -359,7 +359,7 @@ MISTAKES = {
         ),
         Mistake(
             'InvariantClassifier(backbone="vgg").fit(X, y)',
-            "unknown backbone 'vgg'; choose one of: identity, mlp, mnist-cnn, pcam, resnet18, resnet18-narrow",
+            "unknown backbone 'vgg'; choose one of: identity, mlp, mnist-cnn, pcam, resnet18, resnet18-narrow, resnet18-strided, resnet18-strided-narrow",
         ),
         Mistake(
             'InvariantClassifier(backbone="resnet18").fit(vectors, y)',

@@ -19,7 +19,16 @@ from orbitune.orbits import AffineOrbit, IdentityOrbit, Orbit
 from orbitune.orbits.ranges import KINDS
 from orbitune.training import load_state, save_state
 
-BACKBONES = ("mnist-cnn", "pcam", "resnet18", "resnet18-narrow", "mlp", "identity")
+BACKBONES = (
+    "mnist-cnn",
+    "pcam",
+    "resnet18",
+    "resnet18-narrow",
+    "resnet18-strided",
+    "resnet18-strided-narrow",
+    "mlp",
+    "identity",
+)
 WEIGHTS, STRUCTURE = "model.safetensors", "model.json"
 
 
@@ -93,6 +102,10 @@ def make_backbone(name: str, image_shape: tuple[int, int, int]) -> torch.nn.Modu
             return ResNet18(channels)
         case "resnet18-narrow":
             return ResNet18(channels, width=16)
+        case "resnet18-strided":
+            return ResNet18(channels, strided=True)
+        case "resnet18-strided-narrow":  # it costs as much as the narrow one that is not strided
+            return ResNet18(channels, width=32, strided=True)
         case "mlp":
             return MLP(channels * height * width)
         case "identity":

@@ -161,29 +161,17 @@ _SMOKE = _rows(
     train_size=60,
     predict_orbit_size=2,
 )
-_NETWORK = PlainNetwork(epochs=40.0, batch_size=50)  # a network at a wide range is still learning after 16
+_NETWORK = PlainNetwork(epochs=30.0, schedule=Schedule.steps)
 _LAPTOP = _rows(
-    CurveConfig(
-        "cifar10",
-        "resnet18-narrow",
-        20_000,
-        4000,
-        PlainNetwork(epochs=32.0),
-        Sgpr(2000, num_inducing=200, steps=40),
-    ),
+    CurveConfig("cifar10", "resnet18-strided-narrow", 45_000, None, _NETWORK, Sgpr(2000, num_inducing=200, steps=40)),
     _NETWORK,
-    CrossFit(
-        first_epochs=16.0,
-        max_rounds=5,
-        network_batch_size=50,
-        final=FixedRanges(_NETWORK, num_inducing=300),
-    ),
-    train_size=5000,  # ten networks of 20,000 images would take a day
+    CrossFit(first_epochs=8.0, max_rounds=5, final=FixedRanges(_NETWORK)),
+    train_size=45_000,
     predict_orbit_size=16,
 )
-_FULL = PlainNetwork(epochs=160.0, schedule=Schedule.steps)
+_FULL = replace(_NETWORK, epochs=160.0)
 _PAPER = _rows(
-    CurveConfig("cifar10", "resnet18", None, None, _FULL, Sgpr(45_000, 1000, 10, 1000)),
+    CurveConfig("cifar10", "resnet18-strided", 45_000, None, _FULL, Sgpr(45_000, 1000, 10, 1000)),
     _FULL,
     CrossFit(
         first_epochs=80.0,
@@ -192,6 +180,7 @@ _PAPER = _rows(
         orbit_size=20,
         final=FixedRanges(replace(_FULL, orbit_size=2), num_inducing=1000),
     ),
+    train_size=45_000,
 )
 
 EXPERIMENT = Experiment(
