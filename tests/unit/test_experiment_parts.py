@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from orbitune.backbones import Identity
-from orbitune.errors import Interrupted
-from orbitune.experiments import EXPERIMENTS, cifar10, cifar10_curves
+from orbitune.errors import Interrupted, NumericalError
+from orbitune.experiments import EXPERIMENTS, cifar10, cifar10_curves, sgpr
 from orbitune.experiments.embeddings import spreads
 from orbitune.experiments.experiment import Task
 from orbitune.experiments.fig1 import findings
@@ -105,6 +105,33 @@ def test_sgpr_learns_and_goes_on_after_an_interruption_as_if_there_had_been_none
     with pytest.raises(Interrupted):
         sgpr_curve(tmp_path / "stopped", bars, StopAfter(3))
     assert sgpr_curve(tmp_path / "stopped", bars, resume=True) == (score, bounds)
+
+
+def bound_failing_at(call, monkeypatch):
+    """The collapsed bound, which cannot be computed the ``call``-th time."""
+    calls, true = [], sgpr.collapsed_bound
+
+    def bound(*arguments):
+        calls.append(call)
+        if len(calls) == call:
+            raise NumericalError("no Cholesky factor")
+        return true(*arguments)
+
+    monkeypatch.setattr(sgpr, "collapsed_bound", bound)
+
+
+def test_the_line_search_of_the_sgpr_turns_back_where_the_bound_cannot_be_computed(bars, tmp_path, monkeypatch):
+    _, undisturbed = sgpr_curve(tmp_path / "undisturbed", bars)
+    bound_failing_at(4, monkeypatch)
+    _, bounds = sgpr_curve(tmp_path / "disturbed", bars)
+    assert bounds == sorted(bounds) and bounds[-1] > bounds[0]
+    assert abs(bounds[-1] - undisturbed[-1]) < 0.2 * (undisturbed[-1] - undisturbed[0])
+
+
+def test_an_sgpr_that_cannot_start_says_so(bars, tmp_path, monkeypatch):
+    bound_failing_at(1, monkeypatch)
+    with pytest.raises(NumericalError, match="no Cholesky factor"):
+        sgpr_curve(tmp_path, bars)
 
 
 def test_networks_on_subsets_take_the_steps_of_the_paper():

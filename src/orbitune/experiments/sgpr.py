@@ -1,5 +1,6 @@
 """Sparse GP regression on orbit averages of a frozen network's features, as in the paper's appendix on CIFAR-10."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ import torch
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from torch import Tensor, nn
 
+from orbitune.errors import NumericalError
 from orbitune.gp import NaturalPosterior, OrbitFeatures, collapsed_bound
 from orbitune.learners import Problem
 from orbitune.learners.base import choose_inducing, draw_seed, frozen_features, make_head
@@ -72,10 +74,19 @@ class Sgpr:
         def bound(features: Tensor) -> Tensor:
             return collapsed_bound(head.project(features), encoded, likelihood.noise_variance) / len(inputs)
 
+        worst = -math.inf
+
         def closure() -> Tensor:
+            nonlocal worst
             assert features is not None
             optimiser.zero_grad()
-            loss = -bound(features)
+            try:
+                loss = -bound(features)
+            except NumericalError:
+                if math.isinf(worst):  # no trial of the line search, but the point it starts from
+                    raise
+                return features.new_tensor(worst + abs(worst) + 1)  # a wall: the line search turns back
+            worst = max(worst, loss.item())
             loss.backward()
             return loss
 
