@@ -188,7 +188,14 @@ def test_table_1_compares_rows_as_the_paper_does():
 
 def _curve(model: str, accuracies: dict[str, float], elbos: list[float], seed: int = 0) -> dict[str, object]:
     by_level = {"accuracy_by_level": accuracies, "elbo_by_level": dict(zip(accuracies, elbos, strict=True))}
-    return {"model": model, "seed": seed, "num_test": 2000, "test_accuracy": max(accuracies.values()), **by_level}
+    return {
+        "model": model,
+        "seed": seed,
+        "num_train": 9,
+        "num_test": 2000,
+        "test_accuracy": max(accuracies.values()),
+        **by_level,
+    }
 
 
 def test_the_curves_of_cifar10_are_told_by_peak_ties_gains_and_evidence():
@@ -220,6 +227,19 @@ def test_the_adapted_curve_of_cifar10_takes_every_network_at_its_own_level():
         (0.2, (0.65, 4.0)),
         (0.4, (0.3, 3.0)),
     ]
+
+
+def test_what_cross_fitting_learned_of_cifar10_is_compared_with_the_curves_where_the_images_are_the_same():
+    fits = [
+        {"model": "plain", "seed": 0, "test_accuracy": 0.75, "num_train": 9},
+        {"model": "crossfit", "seed": 0, "test_accuracy": 0.79, "num_train": 9, "ranges": {"rotation": [-0.1, 0.2]}},
+    ]
+    tenth = _curve("tenth", {"0.01": 0.8, "0.1": 0.77}, [1.0, 2.0])
+    *_, ranges, ahead, behind = cifar10.findings([tenth | {"num_train": 9}, *fits])
+    assert ranges == "Learned by cross-fitted evidence, seed 0: rotation [-0.10, 0.20]."
+    assert ahead == "At the learned ranges the GP is 4.0 points ahead of the plain network."
+    assert behind == "It is 1.0 points behind tenth's at ν = 0.01, the best of all levels by the test images."
+    assert cifar10.findings([tenth | {"num_train": 20}, *fits])[-1] == ahead
 
 
 def test_timing_is_told_as_the_paper_s_ratio():

@@ -129,10 +129,19 @@ def findings(records: Sequence[Row]) -> list[str]:
         sentences.append(f"Learned by cross-fitted evidence, seed {record['seed']}: {ranges}.")
     means = mean_accuracies(records)
     if {"crossfit", "plain"} <= set(means):
-        gain = 100 * (means["crossfit"] - means["plain"])
-        where = "ahead of" if gain >= 0 else "behind"
-        sentences.append(f"At the learned ranges the GP is {abs(gain):.1f} points {where} the plain network.")
+        sentences.append(
+            f"At the learned ranges the GP is {_gap(means['crossfit'], means['plain'])} the plain network."
+        )
+    sizes = {record["num_train"] for record in records}
+    best = max(curves(records), key=lambda curve: curve.best_accuracy, default=None)
+    if "crossfit" in means and best is not None and len(sizes) == 1:
+        where = f"{best.name}'s at ν = {best.best:g}, the best of all levels by the test images"
+        sentences.append(f"It is {_gap(means['crossfit'], best.best_accuracy)} {where}.")
     return sentences
+
+
+def _gap(accuracy: float, other: float) -> str:
+    return f"{100 * abs(accuracy - other):.1f} points {'ahead of' if accuracy >= other else 'behind'}"
 
 
 def _rows(curve: CurveConfig, fit_network: PlainNetwork, crossfit: CrossFit, **fits: object) -> dict[str, object]:

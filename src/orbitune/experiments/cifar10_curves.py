@@ -36,6 +36,11 @@ class Curve:
         return max(self.scores, key=lambda nu: self.scores[nu].accuracy)
 
     @property
+    def best_accuracy(self) -> float:
+        """The accuracy there."""
+        return self.scores[self.best].accuracy
+
+    @property
     def most_evident(self) -> float:
         """The level of the highest evidence."""
         return max(self.scores, key=lambda nu: self.scores[nu].elbo)
@@ -63,7 +68,7 @@ def curves(records: Sequence[Row]) -> list[Curve]:
 def shape(curve: Curve) -> str:
     """Where a curve is best, which other levels the test images cannot tell from that, and what each level gains."""
     accuracies = {nu: score.accuracy for nu, score in curve.scores.items()}
-    accuracy = accuracies[curve.best]
+    accuracy = curve.best_accuracy
     error = math.sqrt(accuracy * (1 - accuracy) / curve.num_test)
     ties = ", ".join(f"{nu:g}" for nu, other in accuracies.items() if nu != curve.best and other >= accuracy - error)
     (first, at_first), *others = accuracies.items()
