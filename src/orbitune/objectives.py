@@ -113,7 +113,8 @@ def log_likelihood(
     share = symmetric_beta(len(inputs), mixup, generator, inputs)  # of the partner
     mixed = inputs.lerp(inputs[partner], share.reshape(-1, *[1] * (inputs.ndim - 1)))
     f = model(mixed, orbit_size, generator)
-    return LogLikelihood(log_prob(f, encoded).lerp(log_prob(f, encoded[partner]), share.to(f)).mean())
+    own = log_prob(f, encoded)  # (B,)
+    return LogLikelihood(own.lerp(log_prob(f, encoded[partner]), share.to(own)).mean())
 
 
 def unbiased_elbo(

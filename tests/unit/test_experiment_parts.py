@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -86,7 +87,7 @@ def test_fig1_gives_back_the_threads_that_it_does_not_use(tmp_path):
         torch.set_num_threads(before)
 
 
-def sgpr_curve(directory, bars, progress=None, resume=False):
+def sgpr_curve(directory, bars, progress=None, resume=False, steps=6):
     """The score on the training images, and the bound before each L-BFGS step."""
     images, labels = bars
     problem = Problem(images, labels, AffineOrbit(learn=()), Softmax(2), Identity)
@@ -94,7 +95,7 @@ def sgpr_curve(directory, bars, progress=None, resume=False):
     if progress is not None:
         progress.run = run
     orbit = AffineOrbit({"rotation": (-1.0, 1.0)}, learn=())
-    score = Sgpr(40, num_inducing=8, orbit_size=3, steps=6).score(Identity(), orbit, problem, bars, run, "SGPR")
+    score = Sgpr(40, num_inducing=8, orbit_size=3, steps=steps).score(Identity(), orbit, problem, bars, run, "SGPR")
     lines = [json.loads(line) for line in (directory / HISTORY).read_text().splitlines()]
     return score, [line["elbo"] for line in lines]
 
@@ -107,29 +108,37 @@ def test_sgpr_learns_and_goes_on_after_an_interruption_as_if_there_had_been_none
     assert sgpr_curve(tmp_path / "stopped", bars, resume=True) == (score, bounds)
 
 
-def bound_failing_at(call, monkeypatch):
-    """The collapsed bound, which cannot be computed the ``call``-th time."""
-    calls, true = [], sgpr.collapsed_bound
+def test_the_line_search_of_the_sgpr_turns_back_where_the_bound_cannot_be_computed(bars, tmp_path, monkeypatch):
+    _, free = sgpr_curve(tmp_path / "free", bars)
+    true, cap, failures = sgpr.collapsed_bound, 40 * (free[0] + free[-1]) / 2, []  # the bound is that of 40 images
 
     def bound(*arguments):
-        calls.append(call)
-        if len(calls) == call:
+        value = true(*arguments)
+        if value.item() > cap:
+            failures.append(value.item())
             raise NumericalError("no Cholesky factor")
-        return true(*arguments)
+        return value
 
     monkeypatch.setattr(sgpr, "collapsed_bound", bound)
+    _, bounds = sgpr_curve(tmp_path / "straight", bars)
+    assert failures and bounds == sorted(bounds)
+    assert abs(40 * bounds[-1] - cap) < 0.1 * (cap - 40 * bounds[0])
+    with pytest.raises(Interrupted):
+        sgpr_curve(tmp_path / "stopped", bars, StopAfter(4))
+    assert sgpr_curve(tmp_path / "stopped", bars, resume=True)[1] == bounds
 
 
-def test_the_line_search_of_the_sgpr_turns_back_where_the_bound_cannot_be_computed(bars, tmp_path, monkeypatch):
-    _, undisturbed = sgpr_curve(tmp_path / "undisturbed", bars)
-    bound_failing_at(4, monkeypatch)
-    _, bounds = sgpr_curve(tmp_path / "disturbed", bars)
-    assert bounds == sorted(bounds) and bounds[-1] > bounds[0]
-    assert abs(bounds[-1] - undisturbed[-1]) < 0.2 * (undisturbed[-1] - undisturbed[0])
+def test_no_step_of_the_sgpr_is_lost(bars, tmp_path):
+    """Without a line search the first trial is taken or nothing, and what was refused once is tried for ever."""
+    _, bounds = sgpr_curve(tmp_path, bars, steps=25)
+    assert all(after > before for before, after in pairwise(bounds))
 
 
 def test_an_sgpr_that_cannot_start_says_so(bars, tmp_path, monkeypatch):
-    bound_failing_at(1, monkeypatch)
+    def bound(*arguments):
+        raise NumericalError("no Cholesky factor")
+
+    monkeypatch.setattr(sgpr, "collapsed_bound", bound)
     with pytest.raises(NumericalError, match="no Cholesky factor"):
         sgpr_curve(tmp_path, bars)
 

@@ -124,23 +124,25 @@ def test_targets_that_are_no_labels_cannot_be_smoothed(generator, likelihood):
 
 
 def test_mixup_is_the_likelihood_of_mixed_images_under_mixed_labels(generator):
-    """A large α takes half of each of two images; with permuted partners the soft-label formula stays PyTorch's."""
     X, y = normals(generator, 6, 2), torch.tensor([0, 1, 2, 3, 0, 1])
     model, state = network(Softmax(4)), generator.get_state()
-    found = log_likelihood(model, X, y, mixup=1e9, label_smoothing=0.2, generator=generator).per_datum
+    found = log_likelihood(model, X, y, mixup=1.0, label_smoothing=0.2, generator=generator).per_datum
     partner = permutation(6, generator.set_state(state), X.device)
-    halves = (one_hot(y, 4) + one_hot(y[partner], 4)).double() / 2
-    expected = -cross_entropy(model.readout((X + X[partner]) / 2), halves, label_smoothing=0.2)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)  # shares are ½ ± 1/√(8α)
+    share = symmetric_beta(6, 1.0, generator, X)[:, None]
+    codes = one_hot(y, 4).double()
+    logits = model.readout(X.lerp(X[partner], share))
+    expected = -cross_entropy(logits, codes.lerp(codes[partner], share), label_smoothing=0.2)
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("likelihood", [Softmax(3), Gaussian(2), Poisson(), Bernoulli()])
 def test_mixing_equal_data_changes_nothing(generator, likelihood):
     X, y = normals(generator, 1, 2).repeat(5, 1), likelihood.example_targets()[:1].repeat_interleave(5, 0)
     y = y.double() if y.is_floating_point() else y
-    model = network(likelihood)
-    mixed = log_likelihood(model, X, y, mixup=0.3, generator=generator)
-    torch.testing.assert_close(mixed.per_datum, log_likelihood(model, X, y).per_datum)
+    for dtype in (torch.float32, torch.float64):  # targets may be of double precision where images are not
+        model = network(likelihood).to(dtype)
+        mixed = log_likelihood(model, X.to(dtype), y, mixup=0.3, generator=generator)
+        torch.testing.assert_close(mixed.per_datum, log_likelihood(model, X.to(dtype), y).per_datum)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])

@@ -172,7 +172,7 @@ _SMOKE = _rows(
 )
 _NETWORK = PlainNetwork(epochs=30.0, schedule=Schedule.steps)
 _LAPTOP = _rows(
-    CurveConfig("cifar10", "resnet18-strided-narrow", 45_000, None, _NETWORK, Sgpr(2000, num_inducing=200, steps=40)),
+    CurveConfig("cifar10", "resnet18-strided-narrow", 45_000, None, _NETWORK, Sgpr(2000, num_inducing=200, steps=100)),
     _NETWORK,
     CrossFit(first_epochs=8.0, max_rounds=5, final=FixedRanges(_NETWORK)),
     train_size=45_000,

@@ -1,6 +1,5 @@
 """Sparse GP regression on orbit averages of a frozen network's features, as in the paper's appendix on CIFAR-10."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,6 +17,9 @@ from orbitune.objectives import natural_gradient_step, sample_bound
 from orbitune.orbits import Orbit
 from orbitune.training import Run
 from orbitune.training.evaluation import accuracy
+
+MAX_TRIALS = 25
+"""Evaluations of the bound in one step of L-BFGS."""
 
 
 def ard_kernel(num_features: int, lengthscale: float, variance: float) -> Kernel:
@@ -67,32 +69,37 @@ class Sgpr:
         model = InvariantGP(orbit, backbone, head, likelihood.to(head.Z))
         encoded = model.encode(inputs, targets)
         optimiser = torch.optim.LBFGS(
-            [*head.kernel.parameters(), head.Z], max_iter=1, history_size=20, line_search_fn="strong_wolfe"
+            [*head.kernel.parameters(), head.Z],
+            max_iter=1,  # per step of the run
+            max_eval=MAX_TRIALS,  # of a step; the default is 5/4 of max_iter, which leaves no line search at all
+            history_size=20,
+            line_search_fn="strong_wolfe",
         )
         features: Tensor | None = None
+        start: float | None = None  # the loss that a step begins with
 
         def bound(features: Tensor) -> Tensor:
             return collapsed_bound(head.project(features), encoded, likelihood.noise_variance) / len(inputs)
 
-        worst = -math.inf
-
         def closure() -> Tensor:
-            nonlocal worst
+            nonlocal start
             assert features is not None
             optimiser.zero_grad()
             try:
                 loss = -bound(features)
             except NumericalError:
-                if math.isinf(worst):  # no trial of the line search, but the point it starts from
+                if start is None:  # no trial of the line search, but the point it begins at
                     raise
-                return features.new_tensor(worst + abs(worst) + 1)  # a wall: the line search turns back
-            worst = max(worst, loss.item())
+                return features.new_tensor(start + abs(start) + 1)  # a wall: the line search turns back
+            if start is None:
+                start = loss.item()
             loss.backward()
             return loss
 
         for step in run.steps(name, self.steps, head=head, optimiser=optimiser):
             if features is None:  # here, and not before the loop, the network is what it was when the run was saved
                 features = frozen_features(model, inputs, self.orbit_size, seed)
+            start = None
             loss = optimiser.step(closure)
             run.log(phase=name, step=step, elbo=-loss.item())
 
