@@ -47,8 +47,8 @@ class FitConfig:
         train_size: use a class-balanced subset of so many training images.
         orbit: the transformations.
         likelihood: "softmax", "gaussian" (regression on one-hot codes), or "bernoulli" (two classes).
-        backbone: "mnist-cnn", "pcam", "resnet18", "resnet18-narrow", "resnet18-strided", "resnet18-strided-narrow",
-            "mlp" or "identity".
+        backbone: "mnist-cnn", "pcam", "resnet18" (for small images), "resnet18-narrow" (16 channels, not 64),
+            "resnet18-strided" (for larger ones), "resnet18-strided-narrow" (32 channels), "mlp" or "identity".
         learner: "crossfit", "coordinate", "joint", "max-likelihood", "fixed", "augmented" or "plain".
         settings: the learner's own settings.
         baseline_epochs: training of the plain network beside it; 0 for none. The learner "plain" has none beside it.

@@ -4,6 +4,7 @@ Each bound of the log marginal likelihood walks an input through the model once:
 Cholesky factor of Kuu.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitune.errors import InputError
+from orbitune.features import check_inputs
 from orbitune.gp import (
     NaturalPosterior,
     OrbitFeatures,
@@ -101,6 +103,8 @@ def log_likelihood(
         mixup: α; 0 for images as they are.
         generator: randomness of the orbit and of the mixing.
     """
+    if not 0 <= mixup < math.inf:
+        raise InputError(f"mixup is the α of a Beta(α, α) distribution, or 0 for none: expected 0 ≤ α < ∞, got {mixup}")
     encoded = model.encode(inputs, targets)
 
     def log_prob(f: Tensor, encoded: Tensor) -> Tensor:
@@ -109,6 +113,7 @@ def log_likelihood(
 
     if not mixup:
         return LogLikelihood(log_prob(model(inputs, orbit_size, generator), encoded).mean())
+    check_inputs(inputs)
     partner = permutation(len(inputs), generator, inputs.device)
     share = symmetric_beta(len(inputs), mixup, generator, inputs)  # of the partner
     mixed = inputs.lerp(inputs[partner], share.reshape(-1, *[1] * (inputs.ndim - 1)))

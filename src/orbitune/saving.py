@@ -104,7 +104,7 @@ def make_backbone(name: str, image_shape: tuple[int, int, int]) -> torch.nn.Modu
             return ResNet18(channels, width=16)
         case "resnet18-strided":
             return ResNet18(channels, strided=True)
-        case "resnet18-strided-narrow":  # it costs as much as the narrow one that is not strided
+        case "resnet18-strided-narrow":
             return ResNet18(channels, width=32, strided=True)
         case "mlp":
             return MLP(channels * height * width)

@@ -240,14 +240,18 @@ def test_the_adapted_curve_of_cifar10_takes_every_network_at_its_own_level():
 
 def test_what_cross_fitting_learned_of_cifar10_is_compared_with_the_curves_where_the_images_are_the_same():
     fits = [
-        {"model": "plain", "seed": 0, "test_accuracy": 0.75, "num_train": 9},
-        {"model": "crossfit", "seed": 0, "test_accuracy": 0.79, "num_train": 9, "ranges": {"rotation": [-0.1, 0.2]}},
+        {"model": "plain", "seed": 0, "test_accuracy": 0.75, "num_train": 9, "num_test": 2000},
+        {"model": "crossfit", "seed": 0, "test_accuracy": 0.79, "num_train": 9, "num_test": 2000},
     ]
+    fits[1]["ranges"] = {"rotation": [-0.1, 0.2]}
     tenth = _curve("tenth", {"0.01": 0.8, "0.1": 0.77}, [1.0, 2.0])
     *_, ranges, ahead, behind = cifar10.findings([tenth | {"num_train": 9}, *fits])
     assert ranges == "Learned by cross-fitted evidence, seed 0: rotation [-0.10, 0.20]."
-    assert ahead == "At the learned ranges the GP is 4.0 points ahead of the plain network."
-    assert behind == "It is 1.0 points behind tenth's at ν = 0.01, the best of all levels by the test images."
+    assert ahead == "The GP at the learned ranges is 4.0 points ahead of the plain network."
+    assert behind == (
+        "The GP at the learned ranges is 1.0 points behind tenth's at ν = 0.01, the best of all levels by the test "
+        "images."
+    )
     assert cifar10.findings([tenth | {"num_train": 20}, *fits])[-1] == ahead
 
 

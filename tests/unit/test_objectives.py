@@ -145,6 +145,13 @@ def test_mixing_equal_data_changes_nothing(generator, likelihood):
         torch.testing.assert_close(mixed.per_datum, log_likelihood(model, X.to(dtype), y).per_datum)
 
 
+@pytest.mark.parametrize("alpha", [-1.0, math.inf, math.nan])
+def test_an_alpha_that_is_none_is_refused(generator, alpha):
+    X, y = normals(generator, 3, 2), torch.arange(3)
+    with pytest.raises(InputError, match=r"mixup is the α of a Beta\(α, α\) .* got "):
+        log_likelihood(network(Softmax(3)), X, y, mixup=alpha)
+
+
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
 def test_shares_of_mixup_have_the_moments_of_their_law(generator, alpha):
     share = symmetric_beta(4000, alpha, generator, torch.zeros(1, dtype=torch.float64))

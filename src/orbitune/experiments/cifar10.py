@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from orbitune.config import FitConfig, OrbitConfig
 from orbitune.data import load_dataset
-from orbitune.experiments.cifar10_curves import ADAPTED, CURVES, LEVELS, PAPER, curves, evidence, shape
+from orbitune.experiments.cifar10_curves import ADAPTED, CURVES, LEVELS, PAPER, curves, evidence, images, shape
 from orbitune.experiments.experiment import Budget, Experiment, Metric, Row, Task, accuracy_metric
 from orbitune.experiments.fits import DATA_SEED, compute_fit, fit_config
 from orbitune.experiments.plots import legend_once
@@ -129,14 +129,13 @@ def findings(records: Sequence[Row]) -> list[str]:
         sentences.append(f"Learned by cross-fitted evidence, seed {record['seed']}: {ranges}.")
     means = mean_accuracies(records)
     if {"crossfit", "plain"} <= set(means):
-        sentences.append(
-            f"At the learned ranges the GP is {_gap(means['crossfit'], means['plain'])} the plain network."
-        )
-    sizes = {record["num_train"] for record in records}
+        gap = _gap(means["crossfit"], means["plain"])
+        sentences.append(f"The GP at the learned ranges is {gap} the plain network.")
     best = max(curves(records), key=lambda curve: curve.best_accuracy, default=None)
-    if "crossfit" in means and best is not None and len(sizes) == 1:
-        where = f"{best.name}'s at ν = {best.best:g}, the best of all levels by the test images"
-        sentences.append(f"It is {_gap(means['crossfit'], best.best_accuracy)} {where}.")
+    if "crossfit" in means and best is not None and len({images(record) for record in records}) == 1:
+        gap = _gap(means["crossfit"], best.best_accuracy)
+        which = f"{best.name}'s at ν = {best.best:g}, the best of all levels by the test images"
+        sentences.append(f"The GP at the learned ranges is {gap} {which}.")
     return sentences
 
 

@@ -22,13 +22,13 @@ class Curve:
 
     Attributes:
         name: "epsilon", "tenth" or "adapted".
-        num_test: test images behind each accuracy.
+        num_images: to train the network on, and to test the SGPR on.
     """
 
     name: str
     seed: int
     scores: dict[float, Score]
-    num_test: int
+    num_images: tuple[int, int]
 
     @property
     def best(self) -> float:
@@ -49,27 +49,32 @@ class Curve:
 def curves(records: Sequence[Row]) -> list[Curve]:
     """Curves of one network each, then the adapted ones: every network at its own level, where there are several."""
     found = []
-    adapted: dict[tuple[int, int], dict[float, Score]] = {}
+    adapted: dict[tuple[int, tuple[int, int]], dict[float, Score]] = {}
     for record in (r for r in records if "accuracy_by_level" in r):
-        name, seed, num_test = record["model"], record["seed"], record["num_test"]
+        name, seed, num_images = record["model"], record["seed"], images(record)
         elbos = record["elbo_by_level"]
         scores = {float(nu): Score(accuracy, elbos[nu]) for nu, accuracy in record["accuracy_by_level"].items()}
         if name in CURVES:
-            found.append(Curve(name, seed, scores, num_test))
+            found.append(Curve(name, seed, scores, num_images))
         own = (CURVES | ADAPTED)[name]
-        adapted.setdefault((seed, num_test), {})[own] = scores[own]
+        adapted.setdefault((seed, num_images), {})[own] = scores[own]
     return found + [
-        Curve("adapted", seed, dict(sorted(scores.items())), num_test)
-        for (seed, num_test), scores in adapted.items()
+        Curve("adapted", seed, dict(sorted(scores.items())), num_images)
+        for (seed, num_images), scores in adapted.items()
         if len(scores) > len(CURVES)
     ]
+
+
+def images(record: Row) -> tuple[int, int]:
+    """How many images a record is about, to train on and to test on."""
+    return record["num_train"], record["num_test"]
 
 
 def shape(curve: Curve) -> str:
     """Where a curve is best, which other levels the test images cannot tell from that, and what each level gains."""
     accuracies = {nu: score.accuracy for nu, score in curve.scores.items()}
     accuracy = curve.best_accuracy
-    error = math.sqrt(accuracy * (1 - accuracy) / curve.num_test)
+    error = math.sqrt(accuracy * (1 - accuracy) / curve.num_images[1])
     ties = ", ".join(f"{nu:g}" for nu, other in accuracies.items() if nu != curve.best and other >= accuracy - error)
     (first, at_first), *others = accuracies.items()
     gains = ", ".join(f"{100 * (other - at_first):+.1f} at {nu:g}" for nu, other in others)

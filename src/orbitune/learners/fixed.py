@@ -21,8 +21,7 @@ class PlainNetwork(Learner):
 
     Attributes:
         label_smoothing: share of every label that is spread over all classes, less than 1; 0 for none.
-        mixup: α of Beta(α, α), by which images and their labels are mixed in pairs; 0 for none. It helps where images
-            are few.
+        mixup: α of Beta(α, α), by which images and their labels are mixed in pairs; 0 for none. For few images.
         orbit_size: where it is trained on an orbit, points per input and step, whose readouts are averaged.
     """
 
