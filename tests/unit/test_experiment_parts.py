@@ -238,21 +238,22 @@ def test_the_adapted_curve_of_cifar10_takes_every_network_at_its_own_level():
     ]
 
 
-def test_what_cross_fitting_learned_of_cifar10_is_compared_with_the_curves_where_the_images_are_the_same():
+def test_what_cross_fitting_learned_of_cifar10_is_compared_with_the_network_and_with_the_curves():
     fits = [
-        {"model": "plain", "seed": 0, "test_accuracy": 0.75, "num_train": 9, "num_test": 2000},
-        {"model": "crossfit", "seed": 0, "test_accuracy": 0.79, "num_train": 9, "num_test": 2000},
+        {"model": "plain", "seed": 0, "test_accuracy": 0.75, "ranges": {}},
+        {"model": "crossfit", "seed": 0, "test_accuracy": 0.79, "ranges": {"rotation": [-0.1, 0.2]}},
+        {"model": "crossfit-45000", "seed": 0, "test_accuracy": 0.73, "ranges": {}},
     ]
-    fits[1]["ranges"] = {"rotation": [-0.1, 0.2]}
+    epsilon = _curve("epsilon", {"0.01": 0.7, "0.1": 0.72}, [2.0, 1.0])
     tenth = _curve("tenth", {"0.01": 0.8, "0.1": 0.77}, [1.0, 2.0])
-    *_, ranges, ahead, behind = cifar10.findings([tenth | {"num_train": 9}, *fits])
-    assert ranges == "Learned by cross-fitted evidence, seed 0: rotation [-0.10, 0.20]."
-    assert ahead == "The GP at the learned ranges is 4.0 points ahead of the plain network."
-    assert behind == (
-        "The GP at the learned ranges is 1.0 points behind tenth's at ν = 0.01, the best of all levels by the test "
-        "images."
+    *_, ranges, ahead, beside = cifar10.findings([epsilon, tenth, *fits])
+    assert ranges == "crossfit, seed 0, has learned: rotation [-0.10, 0.20]."
+    assert ahead == "crossfit is 4.0 points ahead of plain."
+    assert beside == (
+        "crossfit-45000 is 3.0 points ahead of epsilon at ν = 0.01, and 7.0 points behind tenth at ν = 0.01, the best "
+        "by the test images."
     )
-    assert cifar10.findings([tenth | {"num_train": 20}, *fits])[-1] == ahead
+    assert cifar10.findings([tenth, *fits])[-1] == ahead
 
 
 def test_timing_is_told_as_the_paper_s_ratio():

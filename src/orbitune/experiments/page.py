@@ -16,7 +16,8 @@ with its configuration, seed, commit, machine, time and memory. Numbers are mean
 where there is more than one; the paper's stand in brackets. A share p of n test images has a standard error of
 √(p(1 − p)/n): 0.0004 at 0.99 of 50,000, 0.001 at 0.99 of 10,000. The command under each section computes the rows of
 one seed (three of some); `--rows M9 --seeds 3` computes more of one row. Commits a099339, 3218937 and 520e030 are steps
-on the way to 300e39a, which has their changes as one; so are 94cb7c7, 3f46b45 and 086dbee on the way to 2dbbeac."""
+on the way to 300e39a, which has their changes as one; so are 94cb7c7, 3f46b45 and 086dbee on the way to 2dbbeac. The
+row crossfit-45000 was called crossfit at its commit."""
 
 
 def render(experiments: dict[str, Experiment], results: Path) -> str:
