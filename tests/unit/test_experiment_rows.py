@@ -247,6 +247,13 @@ def test_the_page_shows_table_figure_findings_differences_and_data(tmp_path):
         assert part in after
 
 
+def test_the_page_says_which_rows_a_note_on_the_data_is_about(tmp_path):
+    run_it(tmp_path)
+    for path in (tmp_path / "out" / "walks").glob("A-*.json"):
+        write_json(path, json.loads(path.read_text()) | {"note": ""})
+    assert "Data: x: made up (B)." in render({"walks": EXPERIMENT}, tmp_path / "out")
+
+
 def test_the_page_shows_the_orbit_of_the_first_seed_of_pictured_rows(tmp_path):
     run_it(tmp_path)
     pictured = replace(EXPERIMENT, pictured=("A", "B"))

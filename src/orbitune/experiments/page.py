@@ -52,7 +52,7 @@ def _section(experiment: Experiment, results: Path) -> str:
         parts.append("Made with other settings than today's:\n\n" + "\n".join(f"- {line}" for line in outdated))
     if experiment.differences:
         parts.append("Where we differ:\n\n" + "\n".join(f"- {sentence}" for sentence in experiment.differences))
-    notes = sorted({f"{record['data']}: {record['note']}" for record in records if record.get("note")})
+    notes = _notes(records)
     if notes:
         parts.append("Data: " + "; ".join(notes) + ".")
     budgets = ", ".join(summary["budgets"]) or "laptop"
@@ -73,6 +73,15 @@ def _outdated(experiment: Experiment, records: Sequence[Row]) -> list[str]:
         changes = "; ".join(changed_settings(experiment, record))
         rows.setdefault(changes, []).append(f"{record['model']} (seed {record['seed']})")
     return [f"{', '.join(names)}: {changes}." for changes, names in rows.items() if changes]
+
+
+def _notes(records: Sequence[Row]) -> list[str]:
+    """What must be known about the data, and of which rows, if not of all."""
+    rows: dict[str, list[str]] = {}
+    for record in (r for r in records if r.get("note")):
+        rows.setdefault(f"{record['data']}: {record['note']}", []).append(record["model"])
+    others = any(not record.get("note") for record in records)
+    return sorted(f"{note} ({', '.join(dict.fromkeys(names))})" if others else note for note, names in rows.items())
 
 
 def _by_commit(records: Sequence[Row]) -> str:
